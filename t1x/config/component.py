@@ -1,0 +1,57 @@
+"""The registered unit of an experiment.
+
+Invariants:
+- a *kind* is a direct subclass of `Component`; a *component* is a subclass of a kind, registered under its class name;
+- a component is frozen, refuses unknown fields, and imports nothing heavy: its worker is imported when it is built;
+- every field says what it is in a docstring under it, and has a `Role`.
+"""
+
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Role(StrEnum):
+    """What a field is for; written as `Annotated[int, Role.SCALE]`, `ALGORITHM` where nothing is written."""
+
+    ALGORITHM = "algorithm"
+    """What is studied: a site never changes it."""
+    SCALE = "scale"
+    """Sizes: model, batch, context, and the learning rates that go with a model size."""
+    PLACEMENT = "placement"
+    """Where and with what it runs."""
+
+
+class Component(BaseModel):
+    """Base of every kind. See the module's invariants."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    kinds: ClassVar[dict[str, type["Component"]]] = {}
+    """Kind name to its class, for every kind that was imported."""
+    registry: ClassVar[dict[str, type["Component"]]] = {}
+    """Component name to its class, for every component that was imported."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        is_kind = Component in cls.__bases__
+        table = Component.kinds if is_kind else Component.registry
+        other = table.get(cls.__name__)
+        if other is not None and other.__module__ != cls.__module__:
+            raise ValueError(
+                f"two components are named {cls.__name__}: {other.__module__} and {cls.__module__}; rename one"
+            )
+        table[cls.__name__] = cls
+
+    @classmethod
+    def kind(cls) -> type["Component"]:
+        """The kind this component belongs to: the ancestor just below `Component`."""
+        return next(base for base in cls.__mro__ if Component in base.__bases__)
+
+    @classmethod
+    def role(cls, field: str) -> Role:
+        """The role of one of this component's fields."""
+        marks = [mark for mark in cls.model_fields[field].metadata if isinstance(mark, Role)]
+        return marks[0] if marks else Role.ALGORITHM

@@ -1,0 +1,83 @@
+"""Sampling from the policy.
+
+Invariants:
+- a completion's ids are exactly what was sampled, the stop id included; its log-probabilities are those of the
+  distribution that was sampled from;
+- a completion is of one policy version: `publish` waits until nothing is being sampled.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from t1x.config import Component
+
+FinishReason = Literal["stop", "length", "abort"]
+
+
+class EngineError(RuntimeError):
+    """The engine failed: the trials that were waiting for it are invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to sample one completion. top-p is 1 and top-k is off: the trainer's distribution is the sampler's."""
+
+    temperature: float
+    """0 is greedy; the log-probabilities are then those of temperature 1."""
+    max_tokens: int
+    stop_ids: tuple[int, ...]
+    seed: int
+    """Of this request's own random stream (64 bits): who shares a batch doesn't change what is sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the engine sampled after `prompt_ids`."""
+
+    ids: npt.NDArray[np.int32]
+    """[n], the stop id included where one was sampled."""
+    logprobs: npt.NDArray[np.float32]
+    """[n]"""
+    routing: npt.NDArray[np.uint8]
+    """[rows, layers, k]: row i holds the experts used at position `routing_start + i` of prompt ∥ ids (in the router's slot order);
+    rows = len(prompt) + n - 1 - routing_start."""
+    routing_start: int
+    """First position that isn't served from the session's cache (an earlier completion of the session returned those rows)."""
+    finish_reason: FinishReason
+    version: int
+    """Policy version (number of optimizer updates) that sampled all of it."""
+
+
+class EngineWorker(Protocol):
+    """A living engine."""
+
+    version: int
+
+    async def generate(self, prompt_ids: npt.NDArray[np.int32], sampling: Sampling, session: str) -> Completion:
+        """Samples one completion. A session keeps its cache from turn to turn; only the part of the prompt that isn't a prefix of what
+        the session already holds is computed. Raises `ValueError` for an empty prompt, an id outside the vocabulary or a prompt that
+        leaves no room in the context; `EngineError` when the engine fails."""
+
+    async def release(self, session: str) -> None:
+        """Forgets a session's cache; unknown sessions are ignored. Aborts what it is sampling (finish_reason "abort")."""
+
+    async def pause(self) -> None:
+        """Returns when nothing is being sampled any more; new requests wait for `resume`."""
+
+    async def resume(self) -> None: ...
+
+    async def publish(self, version: int, weights: dict[str, Any]) -> None:
+        """Quiesces, loads weights (Hugging Face names to tensors), drops every cache, sets the version, resumes."""
+
+    async def close(self) -> None:
+        """Fails what is waiting and frees everything."""
+
+
+class Engine(Component):
+    """What samples from the policy."""
+
+    returns_routing: ClassVar[bool] = True
+    """Whether completions carry the routed experts that replay needs."""

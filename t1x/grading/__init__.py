@@ -1,0 +1,1 @@
+"""Running the held-out verifier, and what its report is worth."""

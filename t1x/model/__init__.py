@@ -1,0 +1,1 @@
+"""Architectures in Hugging Face weight layout, router modes, value head."""

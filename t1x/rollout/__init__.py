@@ -1,0 +1,1 @@
+"""One trial from lease to reward, and which trials make a batch."""

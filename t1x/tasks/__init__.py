@@ -1,0 +1,1 @@
+"""Tasks: what one is, where pools of them come from."""

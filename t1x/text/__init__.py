@@ -1,0 +1,1 @@
+"""Tokenizers, chat templates and increments at id level."""

@@ -1,0 +1,1 @@
+"""MLflow, figures and transcripts."""

@@ -1,0 +1,61 @@
+"""The streams of one training sample (mechanisms of token-in-token-out and routing replay).
+
+Invariant: every stream of a trajectory has gone through the same offsets; nobody edits one stream alone.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from t1x.engine.protocol import Completion
+
+
+class Boundary(StrEnum):
+    """How turn i+1's prompt continues turn i's stream."""
+
+    EXACT = "exact"
+    EDGE = "edge"
+    RETOKENIZED = "retokenized"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a trial, as the engine consumed and sampled it: T_i = prompt_ids ∥ completion.ids."""
+
+    index: int
+    prompt_ids: npt.NDArray[np.int32]
+    """[m]; may be a read-only view of a buffer shared with other turns."""
+    completion: Completion
+    temperature: float
+    restarted: bool = False
+    """The harness announces that the history before this turn was compacted or rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSpan:
+    """Loss positions in [start, stop) were sampled by `version`."""
+
+    start: int
+    stop: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One training sample of N tokens ("chunk"); arrays are read-only."""
+
+    token_ids: npt.NDArray[np.int32]
+    """[N]: what the sampler consumed and emitted."""
+    loss_mask: npt.NDArray[np.bool_]
+    """[N]: true iff the token was sampled by the policy (Eq. 5)."""
+    logprobs: npt.NDArray[np.float32]
+    """[N]: the sampler's log-probability where loss_mask, else exactly 0."""
+    routed_experts: npt.NDArray[np.uint8]
+    """[N-1, layers, k]: row j holds the experts used at position j, that is, to predict token j+1 (Eq. 13)."""
+    versions: tuple[VersionSpan, ...]
+    boundaries: tuple[Boundary, ...]
+    """One a turn after the first."""
+    temperature: float
