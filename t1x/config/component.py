@@ -40,9 +40,7 @@ class Component(BaseModel):
         table = Component.kinds if is_kind else Component.registry
         other = table.get(cls.__name__)
         if other is not None and other.__module__ != cls.__module__:
-            raise ValueError(
-                f"two components are named {cls.__name__}: {other.__module__} and {cls.__module__}; rename one"
-            )
+            raise ValueError(f"two components are named {cls.__name__}: {other.__module__} and {cls.__module__}; rename one")
         table[cls.__name__] = cls
 
     @classmethod
