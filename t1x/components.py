@@ -1,1 +1,5 @@
 """Imports every module that declares components, so that the registry knows them. Imports nothing heavy."""
+
+import t1x.model.qwen3_moe
+import t1x.model.router
+import t1x.tracking.mlflow_tracking  # noqa: F401

@@ -1,0 +1,67 @@
+"""Mixture of SwiGLU experts behind a softmax top-k router. Experts' weights are stacked, so that a few tokens can go through all
+experts in two multiplications, and many through their own experts only."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+if TYPE_CHECKING:
+    from t1x.model.qwen3_moe import Qwen3Moe
+
+DENSE_TOKENS = 128
+"""Without gradient and up to as many tokens, all experts for every token are faster than sorting tokens by expert (benchmarks/experts.py)."""
+
+
+class Routed(NamedTuple):
+    """What one MoE layer did."""
+
+    hidden: Tensor
+    """[N, D]"""
+    experts: Tensor
+    """[N, k] int64, in the router's slot order (by weight, falling; the record's order in a replay)."""
+    logits: Tensor
+    """[N, E] float32, of the router."""
+
+
+class MoeLayer(nn.Module):
+    """Router and experts of one layer."""
+
+    def __init__(self, config: "Qwen3Moe") -> None:
+        super().__init__()
+        self.k, self.normalize = config.num_experts_per_tok, config.norm_topk_prob
+        experts, width, hidden = config.num_experts, config.moe_intermediate_size, config.hidden_size
+        self.router = nn.Linear(hidden, experts, bias=False)
+        self.gate_up = nn.Parameter(torch.empty(experts, 2 * width, hidden))
+        """[E, 2F, D]: rows of the gate projection, then of the up projection."""
+        self.down = nn.Parameter(torch.empty(experts, width, hidden))
+        """[E, F, D]: the down projection, transposed."""
+
+    def forward(self, x: Tensor, replayed: Tensor | None) -> Routed:
+        """x [N, D]; `replayed` [N, k] takes the place of the router's own top-k. The weights of the chosen experts come from the live
+        logits either way (Eq. 12): softmax over the chosen where the model normalises, their share of the full softmax otherwise."""
+        logits = self.router(x).float()
+        chosen = logits.topk(self.k).indices if replayed is None else replayed
+        weights = logits.gather(1, chosen).softmax(-1) if self.normalize else logits.softmax(-1).gather(1, chosen)
+        weights = weights.to(x.dtype)
+        few = len(x) <= DENSE_TOKENS and not torch.is_grad_enabled()
+        mixed = self._all_experts(x, chosen, weights) if few else self._own_experts(x, chosen, weights)
+        return Routed(mixed, chosen, logits)
+
+    def _all_experts(self, x: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
+        experts, twice_width, hidden = self.gate_up.shape
+        gates = torch.zeros(len(x), experts, dtype=x.dtype, device=x.device).scatter_(1, chosen, weights)
+        gate, up = F.linear(x, self.gate_up.view(-1, hidden)).view(len(x), experts, 2, twice_width // 2).unbind(2)
+        return (F.silu(gate) * up * gates.unsqueeze(2)).flatten(1) @ self.down.view(-1, hidden)
+
+    def _own_experts(self, x: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
+        order = chosen.flatten().argsort(stable=True)
+        counts = torch.bincount(chosen.flatten(), minlength=len(self.gate_up)).tolist()
+        rows = x.index_select(0, order // self.k).split(counts)
+        outputs = []
+        for own, gate_up, down in zip(rows, self.gate_up.unbind(0), self.down.unbind(0), strict=True):
+            gate, up = F.linear(own, gate_up).chunk(2, -1)
+            outputs.append((F.silu(gate) * up) @ down)
+        mixed = torch.cat(outputs) * weights.flatten().index_select(0, order).unsqueeze(1)
+        return torch.zeros_like(x).index_add(0, order // self.k, mixed)

@@ -1,0 +1,171 @@
+"""The decoder of Qwen3-MoE, for training passes and for the engine."""
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from t1x.model.attention import Attend, Attention, RotaryTable
+from t1x.model.moe import MoeLayer, Routed
+from t1x.model.replay import RoutingReplay
+from t1x.model.router import RouterMode
+
+if TYPE_CHECKING:
+    from t1x.model.qwen3_moe import Qwen3Moe
+
+
+class ModelOutput(NamedTuple):
+    """What one pass gives."""
+
+    hidden: Tensor
+    """Final-normed hidden state, [B, T, D], or [M, D] for the kept positions only."""
+    routed_experts: Tensor
+    """[B, T, layers, k] int64: the experts used at each position."""
+    router_logits: tuple[Tensor, ...]
+    """One [B·T, E] float32 a layer."""
+
+
+class DecoderLayer(nn.Module):
+    """Attention and experts, each after its norm and added to the residual stream."""
+
+    def __init__(self, config: "Qwen3Moe") -> None:
+        super().__init__()
+        self.input_norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.attention = Attention(config)
+        self.post_attention_norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.moe = MoeLayer(config)
+
+    def forward(self, x: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, layer: int, replayed: Tensor | None) -> Routed:
+        """x [N, D] to the same."""
+        x = x + self.attention(self.input_norm(x), rotary, attend, layer)
+        mixed = self.moe(self.post_attention_norm(x), replayed)
+        return mixed._replace(hidden=x + mixed.hidden)
+
+
+class Decoder(nn.Module):
+    """Embedding, decoder layers and final norm: what policy and critic share."""
+
+    def __init__(self, config: "Qwen3Moe") -> None:
+        super().__init__()
+        self.config = config
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.rotary = RotaryTable(config)
+
+    def reset_parameters(self, seed: int) -> None:
+        """Draws the initial weights; see the `*_init_*` fields of the component."""
+        config, random = self.config, torch.Generator().manual_seed(seed)
+        residual = 1 / math.sqrt(2 * config.num_hidden_layers)
+
+        def draw(weight: Tensor, std: float) -> None:
+            nn.init.normal_(weight, 0.0, std, generator=random)
+
+        draw(self.embed_tokens.weight, config.embedding_init_std)
+        for layer in self.layers:
+            assert isinstance(layer, DecoderLayer)
+            attention, moe = layer.attention, layer.moe
+            draw(attention.qkv.weight, config.linear_init_gain / math.sqrt(config.hidden_size))
+            draw(attention.output.weight, residual * config.linear_init_gain / math.sqrt(attention.output.in_features))
+            draw(moe.router.weight, config.router_init_std)
+            draw(moe.gate_up, config.linear_init_gain / math.sqrt(config.hidden_size))
+            draw(moe.down, residual * config.linear_init_gain / math.sqrt(config.moe_intermediate_size))
+
+    def forward(
+        self,
+        token_ids: Tensor,
+        *,
+        routing: Tensor | None = None,
+        mode: RouterMode = RouterMode.FREE,
+        keep: Tensor | None = None,
+    ) -> ModelOutput:
+        """One pass over right-padded sequences: attention is causal, so what stands after a sequence's end never touches it.
+
+        `token_ids` [B, T] int64. `routing` [B, T, layers, k] integers, required by the replay modes and refused by `FREE`; rows of padding
+        hold any k distinct experts. `REPLAY_NO_GRAD` computes without gradient whatever the caller's mode. `keep` [B, T] bool: positions
+        whose hidden state is wanted. Raises `ValueError` for a longer sequence than the model's or a record that is malformed.
+        """
+        config, (batch, length) = self.config, token_ids.shape
+        if length > config.max_position_embeddings:
+            raise ValueError(f"sequences of {length} tokens exceed max_position_embeddings ({config.max_position_embeddings})")
+        if (routing is None) is not (mode is RouterMode.FREE):
+            raise ValueError(f"router mode {mode} {'needs a' if routing is None else 'takes no'} routing record")
+        replay = None
+        if routing is not None:
+            replay = RoutingReplay(
+                routing,
+                shape=(batch, length),
+                layers=config.num_hidden_layers,
+                k=config.num_experts_per_tok,
+                num_experts=config.num_experts,
+            )
+        with torch.set_grad_enabled(torch.is_grad_enabled() and mode is not RouterMode.REPLAY_NO_GRAD):
+            positions = torch.arange(length, device=token_ids.device).repeat(batch)
+            hidden, experts, logits = self.run(token_ids.flatten(), positions, _within(batch), replay)
+        if replay is not None:
+            replay.finish()
+        hidden = hidden.view(batch, length, -1) if keep is None else hidden[keep.flatten()]
+        return ModelOutput(self.norm(hidden), torch.stack(experts, 1).view(batch, length, len(self.layers), -1), tuple(logits))
+
+    def run(
+        self, token_ids: Tensor, positions: Tensor, attend: Attend, replay: RoutingReplay | None = None
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """Tokens [N] at positions [N] through all layers: hidden states [N, D] before the final norm, and each layer's experts [N, k] and
+        router logits [N, E]."""
+        x = self.embed_tokens(token_ids)
+        cos, sin = self.rotary(positions)
+        rotary = cos.to(x.dtype), sin.to(x.dtype)
+        experts, logits = [], []
+        for index, layer in enumerate(self.layers):
+            routed = layer(x, rotary, attend, index, None if replay is None else replay.take(index, len(x)))
+            x = routed.hidden
+            experts.append(routed.experts)
+            logits.append(routed.logits)
+        return x, experts, logits
+
+
+def _within(batch: int) -> Attend:
+    """Causal attention of `batch` sequences of equal (padded) length within themselves."""
+
+    def attend(_layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        q, k, v = (x.unflatten(0, (batch, -1)).transpose(1, 2) for x in (q, k, v))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+        return out.transpose(1, 2).flatten(0, 1)
+
+    return attend
+
+
+class MoeTransformer(nn.Module):
+    """The policy: a decoder and its output head."""
+
+    def __init__(self, config: "Qwen3Moe") -> None:
+        super().__init__()
+        self.config = config
+        self.model = Decoder(config)
+        self.lm_head = None if config.tie_word_embeddings else nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+
+    def reset_parameters(self, seed: int) -> None:
+        """Draws the initial weights."""
+        self.model.reset_parameters(seed)
+        if self.lm_head is not None:
+            std = self.config.linear_init_gain / math.sqrt(self.config.hidden_size)
+            nn.init.normal_(self.lm_head.weight, 0.0, std, generator=torch.Generator().manual_seed(seed + 1))
+
+    def forward(
+        self,
+        token_ids: Tensor,
+        *,
+        routing: Tensor | None = None,
+        mode: RouterMode = RouterMode.FREE,
+        keep: Tensor | None = None,
+    ) -> ModelOutput:
+        """See `Decoder.forward`."""
+        output: ModelOutput = self.model(token_ids, routing=routing, mode=mode, keep=keep)
+        return output
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Float32 logits [..., vocab] of final-normed hidden states [..., D]."""
+        head = self.model.embed_tokens if self.lm_head is None else self.lm_head
+        return F.linear(hidden, head.weight).float()

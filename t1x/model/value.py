@@ -1,0 +1,31 @@
+"""The critic: the policy's decoder with a scalar head."""
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from t1x.model.transformer import Decoder, MoeTransformer
+
+if TYPE_CHECKING:
+    from t1x.model.qwen3_moe import Qwen3Moe
+
+
+class ValueModel(nn.Module):
+    """V read at a position's hidden state: it has seen the tokens up to that position. Routes freely (invariant 8)."""
+
+    def __init__(self, config: "Qwen3Moe") -> None:
+        super().__init__()
+        self.config = config
+        self.model = Decoder(config)
+        self.score = nn.Linear(config.hidden_size, 1)
+        nn.init.zeros_(self.score.weight)
+        nn.init.zeros_(self.score.bias)
+
+    def start_from(self, policy: MoeTransformer) -> None:
+        """Takes over a policy's decoder weights; the head stays."""
+        self.model.load_state_dict(policy.model.state_dict())
+
+    def forward(self, token_ids: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Values float32 of token_ids [B, T]: [B, T], or [M] at the kept positions ([B, T] bool) only."""
+        values: Tensor = self.score(self.model(token_ids, keep=keep).hidden)
+        return values.squeeze(-1).float()
