@@ -1,0 +1,45 @@
+"""Keeping what happened in a run.
+
+Invariants:
+- a metric has one value a step and its steps go forward; a missing value is missing, never 0 and never NaN;
+- a bad value or name is refused before anything of its step is kept;
+- however the block ends, the run is closed with its status, and every metric is in the run folder's `log.jsonl`.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, Self
+
+from t1x.config import Component
+
+
+class TrackedRun(AbstractContextManager["TrackedRun"], Protocol):
+    """A run that is being tracked; a context manager. It ends as FINISHED, KILLED (Ctrl-C, SIGTERM, cancelled) or FAILED."""
+
+    id: str
+    """The run's name in the tracking store; set when the block is entered."""
+
+    def __enter__(self) -> Self: ...
+
+    def params(self, config: Mapping[str, object]) -> None:
+        """Keeps a resolved configuration; nested mappings become dotted names. Once a run. Raises `ValueError` for a bad name."""
+
+    def metrics(self, values: Mapping[str, float | None], step: int) -> None:
+        """Keeps one step's metrics; None is a missing value. Raises `ValueError` naming the metric that isn't a finite number, has
+        a name that the store can't take, or was already kept for this or a later step."""
+
+    def artifact(self, path: Path, folder: str = "") -> None:
+        """Keeps a copy of a file or folder, under `folder` of the run's artifacts. Raises `ValueError` when it isn't there."""
+
+    def tags(self, values: Mapping[str, str]) -> None:
+        """Sets searchable marks of the run; the last value wins."""
+
+
+class Tracking(Component):
+    """Where runs are recorded."""
+
+    def build(self, folder: Path, name: str) -> TrackedRun:
+        """The run called `name`, whose own folder (`runs/<name>`) is `folder`. Nothing happens before the block is entered;
+        entering raises `ValueError` when the store or the folder can't be written."""
+        raise NotImplementedError

@@ -1,0 +1,226 @@
+"""A tracked run against a real MLflow store on SQLite."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from t1x.tracking.mlflow_tracking import MLflowTracking
+from t1x.tracking.protocol import TrackedRun
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """A runs folder; its store is opened once, since that takes seconds."""
+    return tmp_path_factory.mktemp("my runs")
+
+
+@pytest.fixture
+def run(runs, request) -> TrackedRun:
+    return MLflowTracking().build(runs / request.node.name, request.node.name)
+
+
+def client(runs: Path) -> MlflowClient:
+    return MlflowClient(f"sqlite:///{runs / 'mlflow.db'}")
+
+
+def artifacts(runs: Path, run: TrackedRun) -> Path:
+    folder = Path(client(runs).get_run(run.id).info.artifact_uri)
+    assert runs in folder.parents
+    return folder
+
+
+def logged(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def test_run_is_read_back_whole(runs, run, tmp_path):
+    report = tmp_path / "report.md"
+    report.write_text("what happened")
+    with run:
+        run.params({"actor": {"lr": 3e-4, "adam": {"betas": [0.9, 0.98]}}, "suites": [{"name": "a"}, {"name": "b"}], "empty": {}})
+        run.tags({"site": "laptop"})
+        run.metrics({"rollout/reward_mean": 0.25, "critic/explained_variance": None}, step=0)
+        run.metrics({"rollout/reward_mean": 0.5, "critic/explained_variance": -0.5}, step=1)
+        run.artifact(report, "report")
+    stored = client(runs).get_run(run.id)
+    assert stored.info.status == "FINISHED"
+    assert stored.info.run_name == "test_run_is_read_back_whole"
+    assert stored.data.params == {
+        "actor.lr": "0.0003",
+        "actor.adam.betas": "[0.9, 0.98]",
+        "suites.0.name": "a",
+        "suites.1.name": "b",
+        "empty": "{}",
+    }
+    assert stored.data.tags["site"] == "laptop"
+    history = client(runs).get_metric_history
+    assert [(m.step, m.value) for m in history(run.id, "rollout/reward_mean")] == [(0, 0.25), (1, 0.5)]
+    assert [(m.step, m.value) for m in history(run.id, "critic/explained_variance")] == [(1, -0.5)]
+    lines = logged(runs / "test_run_is_read_back_whole")
+    assert [line["step"] for line in lines] == [0, 1]
+    assert lines[0]["metrics"] == {"rollout/reward_mean": 0.25, "critic/explained_variance": None}
+    assert (artifacts(runs, run) / "report" / "report.md").read_text() == "what happened"
+
+
+def test_folder_artifact_and_missing_artifact(runs, run, tmp_path):
+    (tmp_path / "trials").mkdir()
+    (tmp_path / "trials" / "best.md").write_text("x")
+    with run:
+        run.artifact(tmp_path / "trials", "transcripts")
+        with pytest.raises(ValueError, match=r"nowhere\.md: no such file"):
+            run.artifact(tmp_path / "nowhere.md")
+    assert [a.path for a in client(runs).list_artifacts(run.id, "transcripts")] == ["transcripts/best.md"]
+
+
+def test_long_and_many_params_are_kept_whole_in_an_artifact(runs, run):
+    config = {"instruction": "x" * 20_000} | {f"p{i}": i for i in range(250)}
+    with run:
+        run.params(config)
+    stored = client(runs).get_run(run.id).data.params
+    assert len(stored) == 251
+    assert len(stored["instruction"]) == 6000
+    assert stored["instruction"].endswith("[cut, 20000 characters: whole in params.json]")
+    whole = json.loads((artifacts(runs, run) / "params.json").read_text())
+    assert whole["instruction"] == "x" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (KeyboardInterrupt(), "KILLED"),
+        (asyncio.CancelledError(), "KILLED"),
+        (RuntimeError("no space"), "FAILED"),
+        (SystemExit(1), "FAILED"),
+    ],
+)
+def test_closed_with_its_status_whatever_happens(runs, error, status):
+    run = MLflowTracking().build(runs / "closed", "closed")
+    with pytest.raises(type(error)), run:  # noqa: PT012
+        run.metrics({"a": 1.0}, step=3)
+        raise error
+    stored = client(runs).get_run(run.id)
+    assert stored.info.status == status
+    assert stored.info.end_time is not None
+    assert stored.data.metrics == {"a": 1.0}
+    assert stored.data.tags.get("t1x.error") == {"RuntimeError": "RuntimeError: no space", "SystemExit": "SystemExit: 1"}.get(
+        type(error).__name__
+    )
+
+
+KILLED = """
+import sys, time, pathlib
+from t1x.tracking.mlflow_tracking import MLflowTracking
+run = MLflowTracking().build(pathlib.Path(sys.argv[1]), "killed")
+with run:
+    run.metrics({"a": 1.0}, step=0)
+    print(run.id, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_killed_by_a_signal(runs, number):
+    folder = runs / f"killed-{number.name}"
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        run_id = child.stdout.readline().strip()
+        child.send_signal(number)
+        child.communicate(timeout=30)
+    assert child.returncode != 0
+    stored = client(runs).get_run(run_id)
+    assert stored.info.status == "KILLED"
+    assert stored.data.metrics == {"a": 1.0}
+    assert logged(folder)[0]["metrics"] == {"a": 1.0}
+
+
+def test_sigterm_handler_is_put_back(run):
+    before = signal.getsignal(signal.SIGTERM)
+    with run:
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_every_metric_is_in_the_log_before_the_block_ends(runs, run):
+    with run:
+        run.metrics({"a": 1.0}, step=0)
+        assert logged(runs / "test_every_metric_is_in_the_log_before_the_block_ends")[0]["metrics"] == {"a": 1.0}
+
+
+def test_a_bad_step_leaves_nothing(runs, run):
+    with run:
+        with pytest.raises(ValueError, match="'b' is nan"):
+            run.metrics({"a": 1.0, "b": float("nan")}, step=0)
+        run.metrics({"a": 2.0}, step=0)
+    assert client(runs).get_run(run.id).data.metrics == {"a": 2.0}
+
+
+def test_a_store_that_fails_at_the_end_does_not_hide_the_error(runs, run):
+    with pytest.raises(RuntimeError, match="the real one") as caught, run:  # noqa: PT012
+        run.metrics({"a": 1.0}, step=0)
+        client(runs).delete_run(run.id)  # MLflow refuses to log to a deleted run
+        raise RuntimeError("the real one")
+    assert "log.jsonl" in caught.value.__notes__[0]
+
+
+def test_hundred_steps_of_thirty_metrics_cost_under_a_second(runs, run):
+    with run:
+        run.metrics({"warm": 1.0}, step=0)
+        start = time.process_time()
+        for step in range(100):
+            run.metrics({f"group/metric_{i}": step * i / 7 for i in range(30)}, step)
+    assert time.process_time() - start < 1.0
+    assert len(client(runs).get_metric_history(run.id, "group/metric_29")) == 100
+
+
+def test_stderr_is_silent_and_nothing_is_left_in_the_working_folder(tmp_path):
+    code = KILLED.replace("time.sleep(60)", "run.params({'x': 1}); run.artifact(pathlib.Path(sys.argv[1]), 'all')")
+    empty = tmp_path / "cwd"
+    empty.mkdir()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW", "GIT"))} | {"PATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "runs" / "one")], cwd=empty, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert len(done.stdout.split()) == 1
+    assert list(empty.iterdir()) == []
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["artifacts", "mlflow.db", "one"]
+
+
+def test_experiment_and_store_of_the_users_choice(runs, tmp_path):
+    tracking = MLflowTracking(uri=f"sqlite:///{runs / 'mlflow.db'}", experiment="mine")
+    with tracking.build(tmp_path / "elsewhere", "x") as run:
+        pass
+    mine = client(runs).get_experiment_by_name("mine")
+    assert client(runs).get_run(run.id).info.experiment_id == mine.experiment_id
+    client(runs).delete_experiment(mine.experiment_id)
+    with pytest.raises(ValueError, match=r"'mine' was deleted .* restore it"), tracking.build(tmp_path / "again", "x"):
+        pass
+
+
+def test_unwritable_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="can't be written"), MLflowTracking().build(tmp_path / "file" / "run", "x"):
+        pass
+
+
+def test_a_store_that_is_no_database_is_refused_at_once(tmp_path):
+    (tmp_path / "mlflow.db").write_text("this is a text file, not a database\n" * 100)
+    start = time.monotonic()
+    with pytest.raises(ValueError, match=r"mlflow\.db can't be used .*not a database.* set MLflowTracking.uri"):
+        MLflowTracking().build(tmp_path / "run", "x").__enter__()
+    assert time.monotonic() - start < 10
+
+
+def test_unknown_store_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="nosuch://store can't be opened"):
+        MLflowTracking(uri="nosuch://store").build(tmp_path / "run", "x").__enter__()
