@@ -2,4 +2,8 @@
 
 import t1x.model.qwen3_moe
 import t1x.model.router
-import t1x.tracking.mlflow_tracking  # noqa: F401
+import t1x.tracking.mlflow_tracking
+import t1x.training.algorithm
+import t1x.training.fine_tuning
+import t1x.training.optimizer
+import t1x.training.trainer  # noqa: F401

@@ -1,0 +1,43 @@
+"""Reinforcement-learning algorithms: what a rollout batch is turned into before the networks are updated."""
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from t1x.config import Component
+from t1x.training.advantage import gae
+from t1x.training.batch import Batch
+
+
+class Algorithm(Component):
+    """How rewards become gradients."""
+
+    uses_critic: ClassVar[bool] = False
+    """Whether a value network is trained beside the policy."""
+
+
+class PPO(Algorithm):
+    """Proximal policy optimisation with a separate critic (report section 4.5); no KL penalty, advantages not normalised."""
+
+    uses_critic: ClassVar[bool] = True
+
+    gamma: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Discount γ, counted in response tokens (Eq. 16)."""
+    lam: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """GAE's λ (Eq. 16)."""
+    clip: Annotated[float, Field(gt=0)] = 0.2
+    """ε of the clipped surrogate (Eq. 18)."""
+    value_clip: Annotated[float, Field(gt=0)] = 0.2
+    """How far the value may move from V_old before its error is clipped (Eq. 17)."""
+    actor_epochs: Annotated[int, Field(ge=1)] = 1
+    """Passes of the actor over a rollout batch (report: one)."""
+    critic_epochs: Annotated[int, Field(ge=1)] = 1
+    """Passes of the critic over a rollout batch (report: one)."""
+    minibatches: Annotated[int, Field(ge=1)] = 1
+    """Optimizer steps a pass, for actor and critic (report: one optimizer step per rollout batch)."""
+
+    def advantages(self, batch: Batch, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Advantages Â and returns R̂, both [M], from V_old [M] over the batch's loss tokens."""
+        return gae(values, batch.counts, batch.rewards, batch.trials, self.gamma, self.lam)

@@ -1,0 +1,108 @@
+"""A rollout batch, as training sees it.
+
+Invariants:
+- a sample whose streams disagree in length is refused, never padded or cut;
+- whatever is computed over a batch is a flat vector over its loss tokens, [M], sample-major and in position order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from t1x.trajectory.records import Trajectory
+
+
+@dataclass(frozen=True)
+class Batch:
+    """n samples (chunks of trials), checked when made. Raises `ValueError` naming the sample that is unsound."""
+
+    trajectories: Sequence[Trajectory]
+    rewards: npt.NDArray[np.float64]
+    """[n]: the reward of each sample's trial; the chunks of one trial carry the same."""
+    trials: npt.NDArray[np.int64]
+    """[n]: which trial a sample is a chunk of; chunks of one trial stand in the order they were sampled."""
+    seed: int
+    """Of the random order in which updates visit the samples."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trajectories", tuple(self.trajectories))
+        object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=np.float64))
+        object.__setattr__(self, "trials", np.asarray(self.trials, dtype=np.int64))
+        if not self.trajectories:
+            raise ValueError("a batch needs at least one sample")
+        n = len(self.trajectories)
+        if self.rewards.shape != (n,) or self.trials.shape != (n,):
+            raise ValueError(f"{n} samples, but rewards have shape {self.rewards.shape} and trials {self.trials.shape}")
+        for index, trajectory in enumerate(self.trajectories):
+            if flaw := _flaw(trajectory, like=self.trajectories[0]):
+                raise ValueError(f"sample {index}: {flaw}")
+        if not np.isfinite(self.rewards).all():
+            raise ValueError(f"sample {int(np.argmin(np.isfinite(self.rewards)))}: the reward is not finite")
+        _, first, which = np.unique(self.trials, return_index=True, return_inverse=True)
+        if (unequal := self.rewards != self.rewards[first][which]).any():
+            raise ValueError(f"sample {int(np.argmax(unequal))}: its reward differs from an earlier chunk's of the same trial")
+        if len(versions := {span.version for trajectory in self.trajectories for span in trajectory.versions}) != 1:
+            raise ValueError(f"the batch was sampled by the policy versions {sorted(versions)}; a batch is of exactly one")
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """[n]: loss tokens of each sample, at least 1."""
+        return np.array([np.count_nonzero(trajectory.loss_mask) for trajectory in self.trajectories], dtype=np.int64)
+
+    @cached_property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """[n]: where each sample's loss tokens begin in a flat vector."""
+        return np.cumsum(self.counts) - self.counts
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """[n]: positions that are read, one fewer than token ids."""
+        return np.array([len(trajectory.token_ids) - 1 for trajectory in self.trajectories], dtype=np.int64)
+
+    @property
+    def loss_tokens(self) -> int:
+        """M."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def sampler_logprobs(self) -> npt.NDArray[np.float32]:
+        """[M]: q, the sampler's log-probabilities."""
+        return np.concatenate([trajectory.logprobs[trajectory.loss_mask] for trajectory in self.trajectories])
+
+    @property
+    def version(self) -> int:
+        """The policy version that sampled the batch."""
+        return self.trajectories[0].versions[0].version
+
+    def minibatches(self, parts: int, epoch: int) -> list[npt.NDArray[np.int64]]:
+        """Sample indices of each optimizer step of one pass: a seeded permutation cut into at most `parts` near-equal parts, the
+        same whenever it is asked for."""
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.trajectories))
+        return [np.sort(part) for part in np.array_split(order, min(parts, len(order)))]
+
+
+def _flaw(trajectory: Trajectory, like: Trajectory) -> str:
+    """What makes a sample unfit for training, "" where nothing does. `like` is a sample of the same batch."""
+    n, mask = len(trajectory.token_ids), trajectory.loss_mask
+    rows = trajectory.routed_experts.shape
+    if len(mask) != n or len(trajectory.logprobs) != n or rows[0] != n - 1:
+        return (
+            f"its streams disagree: {n} token ids, {len(mask)} of the loss mask, {len(trajectory.logprobs)} log-probabilities, "
+            f"{rows[0]} routing rows (one fewer than token ids is right)"
+        )
+    if rows[1:] != like.routed_experts.shape[1:]:
+        return f"routing rows of shape {rows[1:]}, but {like.routed_experts.shape[1:]} in sample 0"
+    if not mask.any():
+        return "no token carries loss; leave it out of the batch"
+    if mask[0]:
+        return "its first token carries loss, but nothing precedes it"
+    if not np.isfinite(trajectory.logprobs).all():
+        return "a log-probability is not finite"
+    if trajectory.logprobs[~mask].any():
+        return "a log-probability differs from 0 where the mask is false"
+    if not trajectory.temperature > 0:
+        return f"sampled at temperature {trajectory.temperature}; training needs one above 0"
+    return ""

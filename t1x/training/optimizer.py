@@ -1,0 +1,53 @@
+"""Optimizers and their schedules, counted in optimizer steps."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from t1x.config import Component, Role
+
+if TYPE_CHECKING:
+    import torch
+
+    from t1x.training.torch_optimizer import TorchOptimizer
+
+
+class Optimizer(Component):
+    """How gradients change weights."""
+
+    def build(self, parameters: "Iterable[torch.nn.Parameter]", total_steps: int | None = None) -> "TorchOptimizer":
+        """The living optimizer of these parameters. `total_steps` is the run's length in optimizer steps, where it is known."""
+        raise NotImplementedError
+
+
+class Adam(Optimizer):
+    """Adam with decoupled weight decay on matrices (not on norms and biases), gradients clipped by their global norm."""
+
+    lr: Annotated[float, Field(gt=0), Role.SCALE]
+    """Peak learning rate (report: 1e-6 for the actor, 1.5e-5 for the critic)."""
+    betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.98)
+    """Decay of the first and second moments (report)."""
+    eps: Annotated[float, Field(gt=0)] = 1e-8
+    """Added to the root of the second moment (Adam's paper)."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.1
+    """Per step, times the learning rate (report)."""
+    clip_norm: Annotated[float, Field(gt=0)] = 1.0
+    """Largest global gradient norm; larger gradients are scaled down to it (Megatron's default)."""
+    warmup_steps: Annotated[int, Field(ge=0), Role.SCALE] = 0
+    """Optimizer steps over which the learning rate rises linearly to `lr` (report: constant)."""
+    decay_to: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of `lr` that is left at the run's end, reached linearly; 1 is constant (report). Others need a run of known length."""
+
+    def lr_at(self, step: int, total_steps: int | None = None) -> float:
+        """The learning rate of optimizer step `step`, the first being 0."""
+        warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
+        decayed = 1 - (1 - self.decay_to) * min(1.0, step / total_steps) if total_steps else 1.0
+        return self.lr * warm * decayed
+
+    def build(self, parameters: "Iterable[torch.nn.Parameter]", total_steps: int | None = None) -> "TorchOptimizer":
+        if self.decay_to != 1 and total_steps is None:
+            raise ValueError(f"Adam.decay_to = {self.decay_to} needs a run of known length; set it to 1 here")
+        from t1x.training.torch_optimizer import TorchOptimizer
+
+        return TorchOptimizer(self, parameters, total_steps)

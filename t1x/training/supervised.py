@@ -1,0 +1,66 @@
+"""Supervised training of a policy on demonstrations."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from t1x.model.transformer import ModelOutput, MoeTransformer
+from t1x.training.fine_tuning import Supervised
+from t1x.training.microbatch import pack
+from t1x.trajectory.records import Trajectory
+
+BUCKET = 8
+"""Batches whose demonstrations are sorted by length together: enough for little padding, few enough that batches stay random."""
+
+
+def fit(
+    model: MoeTransformer, trajectories: Sequence[Trajectory], spec: Supervised, on_step: Callable[[int, float], None]
+) -> list[float]:
+    """Trains `model` in place; see `Supervised.fit`. Raises `ValueError` where there is nothing to learn from."""
+    if not trajectories or not all(trajectory.loss_mask[1:].any() for trajectory in trajectories):
+        raise ValueError("every demonstration needs a token that carries loss after its first; there must be at least one")
+    optimizer = spec.optimizer.build(model.parameters(), total_steps=spec.steps)
+    lengths = np.array([len(trajectory.token_ids) for trajectory in trajectories])
+    nowhere = np.zeros(len(trajectories), dtype=np.int64)
+    batches = _batches(lengths, spec.batch, np.random.default_rng(spec.seed))
+    losses = []
+    for step in range(spec.steps):
+        micro = pack(trajectories, next(batches), nowhere)
+        output: ModelOutput = model(torch.from_numpy(micro.token_ids), keep=torch.from_numpy(micro.keep))
+        loss = F.cross_entropy(model.logits(output.hidden), torch.from_numpy(micro.targets))
+        total = loss + spec.balance * balance_loss(output, torch.from_numpy(micro.real)) if spec.balance else loss
+        total.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        on_step(step, losses[-1])
+    return losses
+
+
+def balance_loss(output: ModelOutput, real: Tensor) -> Tensor:
+    """E · Σ_e f_e P_e over the `real` [B, T] positions, the mean over layers: f_e is the share of (token, slot) pairs that went to
+    expert e, P_e its mean probability. 1 where experts are used equally (Switch Transformers, Eq. 4)."""
+    places = real.flatten()
+    layers = []
+    for logits, experts in zip(output.router_logits, output.routed_experts[real].unbind(1), strict=True):
+        share = torch.bincount(experts.flatten(), minlength=logits.shape[-1]) / experts.numel()
+        layers.append(logits.shape[-1] * (share * logits[places].softmax(dim=-1).mean(dim=0)).sum())
+    return torch.stack(layers).mean()
+
+
+def _batches(lengths: npt.NDArray[np.int64], size: int, random: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
+    """Endless batches of indices, each demonstration once an epoch (a remainder smaller than a batch waits for another epoch),
+    those of one batch of like length."""
+    size = min(size, len(lengths))
+    while True:
+        order = random.permutation(len(lengths))
+        batches = []
+        for start in range(0, len(order), size * BUCKET):
+            bucket = order[start : start + size * BUCKET]
+            bucket = bucket[np.argsort(lengths[bucket], kind="stable")]
+            batches += [bucket[at : at + size] for at in range(0, len(bucket) - size + 1, size)]
+        for index in random.permutation(len(batches)):
+            yield batches[index]

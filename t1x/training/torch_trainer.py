@@ -1,0 +1,169 @@
+"""The PyTorch trainer of one process.
+
+Invariants:
+- the behaviour pass and the first pass of an update go through the same mini- and micro-batches, so that with the same weights they
+  are equal to the last bit;
+- losses are sums over tokens divided by the loss tokens of the whole optimizer step, so micro-batches change no result.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from t1x.model.checkpoint import to_hf
+from t1x.model.router import RouterMode
+from t1x.model.transformer import MoeTransformer
+from t1x.model.value import ValueModel
+from t1x.training.algorithm import PPO
+from t1x.training.batch import Batch
+from t1x.training.explained_variance import ExplainedVariance, trial_explained_variance
+from t1x.training.microbatch import MicroBatch, pack, split
+from t1x.training.mismatch import gap_metrics
+from t1x.training.objective import clipped_surrogate, clipped_value_error, kl_estimate, outside_clip, token_logprobs
+from t1x.training.trainer import TokenVector, TorchTrainer
+
+Samples = npt.NDArray[np.int64]
+
+
+class TorchTrainerWorker:
+    """Actor, critic and their optimizers; what each method means stands at `TrainerWorker`."""
+
+    def __init__(self, spec: TorchTrainer, algorithm: PPO, actor: MoeTransformer, critic: ValueModel) -> None:
+        torch.set_num_threads(spec.threads)
+        self.spec, self.algorithm, self.actor, self.critic = spec, algorithm, actor, critic
+        self.actor_optimizer = spec.actor_optimizer.build(actor.parameters())
+        self.critic_optimizer = spec.critic_optimizer.build(critic.parameters())
+
+    @torch.no_grad()
+    def values(self, batch: Batch) -> TokenVector:
+        values = np.empty(batch.loss_tokens)
+        for micro in self._microbatches(batch, np.arange(len(batch.trajectories))):
+            values[micro.places] = self._values(micro).numpy()
+        return values
+
+    def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
+        logprobs = np.empty(batch.loss_tokens)
+        for part in batch.minibatches(self.algorithm.minibatches, epoch=0):
+            self._log_probs_of(part, batch, mode, into=logprobs)
+        return logprobs
+
+    def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
+        optimizer, means, skipped = self.critic_optimizer, _Means(), self.critic_optimizer.skipped
+        for part in self._steps(batch, self.algorithm.critic_epochs):
+            tokens = int(batch.counts[part].sum())
+            for micro in self._microbatches(batch, part):
+                values = self._values(micro)
+                old, target = _at(micro.places, old_values, values), _at(micro.places, returns, values)
+                error = clipped_value_error(values, old, target, self.algorithm.value_clip)
+                (error.sum() / tokens).backward()
+                means.add(loss=error, value_clip_fraction=((values - old).abs() > self.algorithm.value_clip).double())
+            means.add(grad_norm=torch.tensor([optimizer.step()]))
+        explained = {
+            "explained_variance": ExplainedVariance.of(returns, old_values).value,
+            "explained_variance_trial": trial_explained_variance(returns, old_values, batch.counts, batch.trials),
+        }
+        metrics = {
+            **means.values(),
+            **{name: value for name, value in explained.items() if value is not None},
+            "value_mean": float(old_values.mean()),
+            "return_mean": float(returns.mean()),
+            "lr": optimizer.lr,
+            "skipped_steps": float(optimizer.skipped - skipped),
+        }
+        return {f"critic/{name}": value for name, value in metrics.items()}
+
+    def update_actor(
+        self, batch: Batch, advantages: TokenVector, behaviour_logprobs: TokenVector, mode: RouterMode
+    ) -> dict[str, float]:
+        optimizer, means, skipped = self.actor_optimizer, _Means(), self.actor_optimizer.skipped
+        current = np.empty(batch.loss_tokens)
+        for part in batch.minibatches(self.algorithm.minibatches, epoch=0)[1:]:
+            self._log_probs_of(part, batch, mode, into=current)
+        for step, part in enumerate(self._steps(batch, self.algorithm.actor_epochs)):
+            tokens = int(batch.counts[part].sum())
+            for micro in self._microbatches(batch, part, mode):
+                logprobs, entropy = self._logprobs(micro, mode)
+                old, advantage = _at(micro.places, behaviour_logprobs, logprobs), _at(micro.places, advantages, logprobs)
+                ratio = (logprobs - old).exp()
+                loss = clipped_surrogate(ratio, advantage, self.algorithm.clip)
+                (loss.sum() / tokens).backward()
+                ratio = ratio.detach()
+                clipped = outside_clip(ratio, self.algorithm.clip)
+                means.add(loss=loss, entropy=entropy, ratio_mean=ratio, clip_fraction=clipped, kl=kl_estimate(ratio))
+                if step == 0:
+                    current[micro.places] = logprobs.detach().numpy()
+            means.add(grad_norm=torch.tensor([optimizer.step()]))
+        metrics = {**means.values(), "lr": optimizer.lr, "skipped_steps": float(optimizer.skipped - skipped)}
+        return {f"actor/{name}": value for name, value in metrics.items()} | gap_metrics(
+            batch.sampler_logprobs, behaviour_logprobs, current
+        )
+
+    def weights(self) -> dict[str, Any]:
+        return dict(to_hf(self.actor))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: part.state_dict() for name, part in self._parts().items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "actor": self.actor,
+            "critic": self.critic,
+            "actor_optimizer": self.actor_optimizer,
+            "critic_optimizer": self.critic_optimizer,
+        }
+
+    def _steps(self, batch: Batch, epochs: int) -> Iterator[Samples]:
+        """The samples of each optimizer step."""
+        for epoch in range(epochs):
+            yield from batch.minibatches(self.algorithm.minibatches, epoch)
+
+    def _microbatches(self, batch: Batch, samples: Samples, mode: RouterMode = RouterMode.FREE) -> Iterator[MicroBatch]:
+        experts = None if mode is RouterMode.FREE else self.actor.config.num_experts
+        for part in split(batch.lengths, samples, self.spec.tokens_per_microbatch):
+            yield pack(batch.trajectories, part, batch.offsets, experts)
+
+    @torch.no_grad()
+    def _log_probs_of(self, samples: Samples, batch: Batch, mode: RouterMode, into: TokenVector) -> None:
+        for micro in self._microbatches(batch, samples, mode):
+            into[micro.places] = self._logprobs(micro, mode)[0].numpy()
+
+    def _logprobs(self, micro: MicroBatch, mode: RouterMode) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies, [m] each."""
+        routing = None if micro.routing is None else torch.from_numpy(micro.routing)
+        keep = torch.from_numpy(micro.keep)
+        hidden = self.actor(torch.from_numpy(micro.token_ids), routing=routing, mode=mode, keep=keep).hidden
+        return token_logprobs(self.actor.logits(hidden), torch.from_numpy(micro.targets), torch.from_numpy(micro.temperatures))
+
+    def _values(self, micro: MicroBatch) -> Tensor:
+        values: Tensor = self.critic(torch.from_numpy(micro.token_ids), keep=torch.from_numpy(micro.keep))
+        return values
+
+
+def _at(places: Samples, vector: TokenVector, like: Tensor) -> Tensor:
+    return torch.from_numpy(vector[places]).to(like.dtype)
+
+
+class _Means:
+    """Means over everything that was added under a name, from float64 sums; over finite values only."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, **vectors: Tensor) -> None:
+        for name, vector in vectors.items():
+            finite = vector.detach().double()
+            finite = finite[finite.isfinite()]
+            self._sums[name] = self._sums.get(name, 0.0) + float(finite.sum())
+            self._counts[name] = self._counts.get(name, 0) + len(finite)
+
+    def values(self) -> dict[str, float]:
+        return {name: total / self._counts[name] for name, total in self._sums.items() if self._counts[name]}

@@ -1,0 +1,80 @@
+"""The trainer: what computes over batches and updates the networks."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+
+from t1x.config import Component, Role
+from t1x.model.router import RouterMode
+from t1x.training.algorithm import PPO
+from t1x.training.batch import Batch
+from t1x.training.optimizer import Adam, Optimizer
+
+if TYPE_CHECKING:
+    from t1x.model.transformer import MoeTransformer
+    from t1x.model.value import ValueModel
+
+TokenVector = npt.NDArray[np.float64]
+"""[M], over a batch's loss tokens."""
+
+
+class TrainerWorker(Protocol):
+    """A living trainer. A step calls `values`, `log_probs`, `update_critic`, `update_actor` in this order: the critic's values
+    anchor the advantages before it is updated, and the behaviour log-probabilities are of the weights that sampled."""
+
+    def values(self, batch: Batch) -> TokenVector:
+        """V_old: the critic's value of each loss token, read one position before it. Free routing."""
+
+    def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
+        """o: the actor's log-probabilities at each sample's temperature, no gradient. Bit-equal to what `update_actor` computes
+        first for the same batch and weights."""
+
+    def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
+        """Minimises Eq. 17; returns `critic/*`."""
+
+    def update_actor(
+        self, batch: Batch, advantages: TokenVector, behaviour_logprobs: TokenVector, mode: RouterMode
+    ) -> dict[str, float]:
+        """Minimises Eq. 18; returns `actor/*` and `mismatch/*`."""
+
+    def weights(self) -> dict[str, Any]:
+        """The actor's weights by Hugging Face name, to be published or saved; views, so whoever keeps them across an update copies
+        them."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that `load_state_dict` needs to go on bit for bit: networks, optimizers, step counts."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+class Trainer(Component):
+    """What trains actor and critic."""
+
+
+class TorchTrainer(Trainer):
+    """One process, plain PyTorch; gradients accumulate over micro-batches."""
+
+    actor_optimizer: Optimizer
+    """Of the policy."""
+    critic_optimizer: Optimizer
+    """Of the value network."""
+    tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 4096
+    """Padded tokens of one forward pass; bounds memory, changes no result. A longer sample is alone in its pass."""
+    threads: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1
+    """PyTorch threads of the process."""
+
+    @model_validator(mode="after")
+    def _constant_learning_rates(self) -> "TorchTrainer":
+        for name in ("actor_optimizer", "critic_optimizer"):
+            optimizer = getattr(self, name)
+            if isinstance(optimizer, Adam) and optimizer.decay_to != 1:
+                raise ValueError(f"{name}: decay_to must be 1; a rollout loop's learning rate is constant after its warm-up")
+        return self
+
+    def build(self, actor: "MoeTransformer", critic: "ValueModel", algorithm: PPO) -> TrainerWorker:
+        """The living trainer of these two networks."""
+        from t1x.training.torch_trainer import TorchTrainerWorker
+
+        return TorchTrainerWorker(self, algorithm, actor, critic)
