@@ -1,29 +1,11 @@
 """One attempt at one task, from lease to reward."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from t1x.grading.report import VerifierReport
+from t1x.harness.records import EndedBy
 from t1x.tasks.task import Task
 from t1x.trajectory.records import Trajectory, Turn
-
-
-class EndedBy(StrEnum):
-    """Why a trial ended; decides what follows."""
-
-    DONE = "done"
-    TURN_LIMIT = "turn_limit"
-    CONTEXT = "context"
-    AGENT_DEADLINE = "agent_deadline"
-    SANDBOX_ERROR = "sandbox_error"
-    ENGINE_ERROR = "engine_error"
-    VERIFIER_ERROR = "verifier_error"
-    CANCELLED = "cancelled"
-
-    @property
-    def counts(self) -> bool:
-        """Whether the verifier runs and the reward counts. The others are invalid or cancelled, never reward 0."""
-        return self in (EndedBy.DONE, EndedBy.TURN_LIMIT, EndedBy.CONTEXT, EndedBy.AGENT_DEADLINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +18,22 @@ class Trial:
     ended_by: EndedBy
     report: VerifierReport | None
     reward: float | None
-    """None unless `ended_by.counts` and the report is sound."""
+    """None unless `ended_by.counts` and it was graded."""
     trajectories: tuple[Trajectory, ...]
-    """What training consumes; empty unless there is a reward."""
+    """What training consumes; empty unless `ended_by.counts`."""
     transcript: tuple[tuple[str, str], ...]
     """(role, text) in order, for readers."""
     timings: dict[str, float] = field(default_factory=dict)
     """Seconds by phase: `create`, `agent`, `verify`, `destroy`."""
     error: str = ""
     """What went wrong, for a reader, where the trial is invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutBatch:
+    """What came of one rollout: every launched trial exactly once."""
+
+    admitted: tuple[Trial, ...]
+    """What training consumes, in the order of launching."""
+    others: tuple[Trial, ...]
+    """Cancelled and invalid ones, and those that completed when the batch was already full; in the order of launching."""

@@ -1,0 +1,43 @@
+"""What an agent loop is given and what it hands on."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from t1x.config import Component
+from t1x.engine.protocol import EngineWorker
+from t1x.harness.records import EndedBy
+from t1x.sandbox.protocol import SandboxLease
+from t1x.tasks.task import Task
+from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.records import Turn
+
+
+class Sink(Protocol):
+    """Receives a trial as it happens, so that a cancelled one keeps what it has."""
+
+    def turn(self, turn: Turn) -> None:
+        """A turn, as soon as it is sampled."""
+
+    def message(self, role: str, text: str) -> None:
+        """What was said, for readers: `user`, `assistant` or `tool`."""
+
+
+class Harness(Component):
+    """The agent loop around the policy."""
+
+    async def run(
+        self,
+        *,
+        task: Task,
+        sandbox: SandboxLease,
+        engine: EngineWorker,
+        tokenizer: ChatTokenizer,
+        temperature: float,
+        seed_for: Callable[[int], int],
+        session: str,
+        sink: Sink,
+    ) -> EndedBy:
+        """Works on the task until the agent is done or a limit of the harness is reached (`DONE`, `TURN_LIMIT`, `CONTEXT`).
+        `seed_for(turn)` is the random stream of a turn's request, `session` the engine's. Whoever runs it keeps the agent's
+        deadline (by cancelling it) and tags the `SandboxError` and `EngineError` that it lets through."""
+        raise NotImplementedError

@@ -1,0 +1,21 @@
+"""How a trial can end."""
+
+from enum import StrEnum
+
+
+class EndedBy(StrEnum):
+    """Why a trial ended; decides what follows."""
+
+    DONE = "done"
+    TURN_LIMIT = "turn_limit"
+    CONTEXT = "context"
+    AGENT_DEADLINE = "agent_deadline"
+    SANDBOX_ERROR = "sandbox_error"
+    ENGINE_ERROR = "engine_error"
+    VERIFIER_ERROR = "verifier_error"
+    CANCELLED = "cancelled"
+
+    @property
+    def counts(self) -> bool:
+        """Whether the verifier runs and the reward counts. The others are invalid or cancelled, never reward 0."""
+        return self in (EndedBy.DONE, EndedBy.TURN_LIMIT, EndedBy.CONTEXT, EndedBy.AGENT_DEADLINE)

@@ -1,0 +1,151 @@
+"""One attempt at one task, from lease to reward.
+
+Invariants:
+- the sandbox is destroyed and the engine's session released, however the trial ends;
+- what fails in the sandbox, the engine or the verifier makes a trial invalid, and is never worth a reward of 0;
+- a cancelled trial keeps the turns it has.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from t1x.engine.protocol import EngineError, EngineWorker
+from t1x.grading.report import VerifierReport
+from t1x.grading.reward import Reward
+from t1x.grading.verifier import verify
+from t1x.harness.harness import Harness
+from t1x.harness.records import EndedBy
+from t1x.rollout.cleanup import undisturbed
+from t1x.rollout.records import Trial
+from t1x.sandbox.protocol import SandboxError, SandboxHost, SandboxLease
+from t1x.tasks.task import Task
+from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.records import Trajectory, Turn
+from t1x.trajectory.stitcher import Stitcher
+
+
+class _Recorder:
+    """The sink of one trial."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.transcript: list[tuple[str, str]] = []
+        self.timings: dict[str, float] = {}
+
+    def turn(self, turn: Turn) -> None:
+        self.turns.append(turn)
+
+    def message(self, role: str, text: str) -> None:
+        self.transcript.append((role, text))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[name] = time.perf_counter() - started
+
+
+async def run_trial(
+    task: Task,
+    *,
+    trial_id: str,
+    host: SandboxHost,
+    engine: EngineWorker,
+    tokenizer: ChatTokenizer,
+    harness: Harness,
+    stitcher: Stitcher,
+    reward: Reward | None,
+    temperature: float,
+    seed_for: Callable[[int], int],
+) -> Trial:
+    """Runs a task once. `trial_id` is the engine's session too and must be unique among living trials; `seed_for(turn)` the random
+    stream of a turn. Without a `reward` the trial is not verified.
+
+    Cancelling the asyncio task that runs it ends the trial in order and *returns* it, ended by `CANCELLED`; so give it a task
+    of its own, as `rollout` does. Anything unexpected (`StitchingError`, a refused prompt) is raised after the clean-up."""
+    record = _Recorder()
+    lease: SandboxLease | None = None
+    report: VerifierReport | None = None
+    worth: float | None = None
+    trajectories: list[Trajectory] = []
+    error = ""
+    try:
+        try:
+            with record.phase("create"):
+                lease = await host.create(task)
+            with record.phase("agent"):
+                ended_by = await _agent(task, lease, engine, trial_id, tokenizer, harness, temperature, seed_for, record)
+            if reward is not None:
+                with record.phase("verify"):
+                    report = await verify(lease, task)
+        finally:
+            if lease is not None:
+                with record.phase("destroy"):
+                    await undisturbed(lease.destroy())
+    except asyncio.CancelledError:
+        ended_by = EndedBy.CANCELLED
+    except SandboxError as failure:
+        ended_by, error = EndedBy.SANDBOX_ERROR, str(failure)
+    except EngineError as failure:
+        ended_by, error = EndedBy.ENGINE_ERROR, str(failure)
+    if ended_by.counts and report is not None and report.cause is not None:
+        ended_by, error = EndedBy.VERIFIER_ERROR, f"{report.cause}: {report.detail}"
+    if ended_by.counts:
+        if reward is not None and report is not None:
+            worth = reward(report)
+            if not math.isfinite(worth):
+                raise ValueError(f"trial {trial_id}: the reward is {worth}")
+        worker = stitcher.build()
+        for turn in record.turns:
+            worker.add(turn)
+        trajectories = worker.finish()
+    return Trial(
+        id=trial_id,
+        task=task,
+        turns=tuple(record.turns),
+        ended_by=ended_by,
+        report=report,
+        reward=worth,
+        trajectories=tuple(trajectories),
+        transcript=tuple(record.transcript),
+        timings=record.timings,
+        error=error,
+    )
+
+
+async def _agent(
+    task: Task,
+    lease: SandboxLease,
+    engine: EngineWorker,
+    session: str,
+    tokenizer: ChatTokenizer,
+    harness: Harness,
+    temperature: float,
+    seed_for: Callable[[int], int],
+    record: _Recorder,
+) -> EndedBy:
+    """The agent's phase, under the task's deadline; frees the engine's cache before the verifier runs."""
+    deadline = asyncio.timeout(task.agent_timeout)
+    try:
+        async with deadline:
+            return await harness.run(
+                task=task,
+                sandbox=lease,
+                engine=engine,
+                tokenizer=tokenizer,
+                temperature=temperature,
+                seed_for=seed_for,
+                session=session,
+                sink=record,
+            )
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        return EndedBy.AGENT_DEADLINE
+    finally:
+        await undisturbed(engine.release(session))

@@ -1,0 +1,46 @@
+"""How the turns of a trial become trajectories."""
+
+from typing import Protocol
+
+from t1x.config import Component
+from t1x.trajectory.records import Trajectory, Turn
+
+
+class StitchingError(RuntimeError):
+    """The turns can't become a training sample. The rollout aborts: dropping the sample would select the batch by it."""
+
+
+class TokenFidelityError(StitchingError):
+    """A turn's prompt doesn't continue the stream, and the harness announced no restart."""
+
+
+class RoutingRecordError(StitchingError):
+    """A routing record is absent, short, long or not one of k distinct experts."""
+
+
+class TrialStitcher(Protocol):
+    """Stitches one trial; lives as long as it."""
+
+    def add(self, turn: Turn) -> None:
+        """Continues the stream by one turn. Raises `StitchingError`, and then leaves the stream as it was."""
+
+    def finish(self) -> list[Trajectory]:
+        """The trial's trajectories, in order: one, and one more for every restart. A trajectory's `boundaries` begin with how its
+        first turn continues the one before, so that together they hold one boundary a turn after the trial's first."""
+
+
+class Stitcher(Component):
+    """How the turns of a trial become trajectories."""
+
+    def build(self) -> TrialStitcher:
+        """A worker for one trial."""
+        raise NotImplementedError
+
+
+class TokenStitcher(Stitcher):
+    """Token-in, token-out (report, section 4.2): the streams hold what the engine consumed and sampled, id by id."""
+
+    def build(self) -> TrialStitcher:
+        from t1x.trajectory.stitching import TokenTrialStitcher
+
+        return TokenTrialStitcher()
