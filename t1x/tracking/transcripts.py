@@ -1,0 +1,72 @@
+"""Trials as Markdown, for readers."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from t1x.rollout.records import Trial
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that would disturb a reader's terminal (tab and newline aside)."""
+
+
+def transcript(trial: Trial) -> str:
+    """One trial: what it was worth and why, every message, every assertion."""
+    reward = "none" if trial.reward is None else f"{trial.reward:.3f}"
+    facts = [f"reward {reward}", f"ended by `{trial.ended_by}`", f"{len(trial.turns)} turns"]
+    facts += [f"{phase} {seconds:.2f} s" for phase, seconds in trial.timings.items()]
+    parts = [f"## {trial.task.name} (trial {trial.id})", " · ".join(facts)]
+    if trial.error:
+        parts.append(_fenced(trial.error))
+    for role, text in trial.transcript:
+        parts += [f"**{role}**", _fenced(text)]
+    parts += ["**verifier**", _assertions(trial)]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_transcripts(path: Path, trials: Sequence[Trial], count: int = 3) -> None:
+    """Writes the `count` best and the `count` worst of the trials that have a reward to one file, no trial twice. Raises
+    `ValueError` unless `count` is at least 1."""
+    if count < 1:
+        raise ValueError(f"at least one trial must be shown, not {count}")
+    graded = [(trial.reward, trial) for trial in trials if trial.reward is not None]
+    ranked = [trial for _, trial in sorted(graded, key=lambda pair: (-pair[0], pair[1].id))]
+    best = ranked[:count]
+    worst = ranked[count:][::-1][:count]
+    parts = ["# Transcripts", _summary(trials, ranked)]
+    for title, chosen in (("Best", best), ("Worst", worst)):
+        if chosen:
+            parts += [f"# {title} {len(chosen)}", *(transcript(trial) for trial in chosen)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _summary(trials: Sequence[Trial], ranked: Sequence[Trial]) -> str:
+    ends = ", ".join(f"`{end}` {number}" for end, number in Counter(trial.ended_by for trial in trials).most_common())
+    rewards = [trial.reward for trial in ranked if trial.reward is not None]
+    mean = f", mean reward {math.fsum(rewards) / len(rewards):.3f}" if rewards else ""
+    return f"{len(trials)} trials, {len(ranked)} with a reward{mean}. Ended by: {ends or 'nothing'}."
+
+
+def _assertions(trial: Trial) -> str:
+    report = trial.report
+    if report is None:
+        return "Not run."
+    if report.cause is not None:
+        return f"No usable report: `{report.cause}`.\n\n{_fenced(report.detail)}"
+    lines = [f"- {'✓' if passed else '✗'} {_visible(name)}" for name, passed in report.assertions]
+    return "\n".join([f"{report.passed} of {report.total} assertions hold ({report.seconds:.2f} s).", "", *lines])
+
+
+def _visible(text: str) -> str:
+    """The text with control characters as the symbols that stand for them (␛ for escape)."""
+    return CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "�", text)
+
+
+def _fenced(text: str) -> str:
+    """A code block that ends where it should, whatever the text holds."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{_visible(text).rstrip()}\n{fence}"
