@@ -1,10 +1,14 @@
 """Imports every module that declares components, so that the registry knows them. Imports nothing heavy."""
 
 # ruff: noqa: F401
+import t1x.engine.embedded
 import t1x.harness.shell
 import t1x.model.qwen3_moe
 import t1x.model.router
 import t1x.rollout.scheduler
+import t1x.tasks.demonstrations
+import t1x.tasks.synthetic
+import t1x.text.bundled
 import t1x.tracking.mlflow_tracking
 import t1x.training.algorithm
 import t1x.training.fine_tuning

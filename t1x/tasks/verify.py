@@ -1,0 +1,174 @@
+"""Held-out verifier of a synthetic task: checks a work folder against `assertions.json` beside this file.
+
+    verify.py [WORK_FOLDER [REPORT]]        (/app and /logs/verifier/ctrf.json)
+
+Writes a CTRF report with one entry per assertion; exits with 0 iff all hold. Every process of the agent is dead when this runs.
+Invariants: no symbolic link is followed, nothing but regular files is opened, the report appears whole or not at all.
+The standard library's json would cost more than everything else here (it imports re), and modules that only one check needs are
+imported by it.
+"""
+
+import os
+import stat
+import sys
+import time
+
+LARGEST = 1 << 20
+"""Bytes of the largest file that is read."""
+SCRIPT_SECONDS = 5.0
+SCRIPT_OUTPUT = 1 << 16
+
+
+def enter(path: str) -> tuple[int, str]:
+    """(descriptor of the folder that holds `path`, its last name); the few descriptors live as long as this process."""
+    *parents, name = path.split("/")
+    folder = ROOT
+    for parent in parents:
+        folder = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    return folder, name
+
+
+def status(path: str) -> os.stat_result:
+    folder, name = enter(path)
+    return os.lstat(name, dir_fd=folder)
+
+
+def read(path: str) -> bytes:
+    folder, name = enter(path)
+    found = os.lstat(name, dir_fd=folder)
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("not a regular file")
+    if found.st_size > LARGEST:
+        raise ValueError(f"{found.st_size} bytes are too many")
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+    return os.read(descriptor, LARGEST)
+
+
+def file(path: str, expected: None) -> bool:
+    return stat.S_ISREG(status(path).st_mode)
+
+
+def absent(path: str, expected: None) -> bool:
+    try:
+        status(path)
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def directory(path: str, expected: None) -> bool:
+    return stat.S_ISDIR(status(path).st_mode)
+
+
+def listing(path: str, expected: list[str]) -> bool:
+    folder, name = enter(path)
+    return sorted(os.listdir(os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder))) == expected
+
+
+def content(path: str, expected: str) -> bool:
+    return read(path) == expected.encode()
+
+
+def contains(path: str, expected: str) -> bool:
+    return expected.encode() in read(path)
+
+
+def line_count(path: str, expected: int) -> bool:
+    return read(path).count(b"\n") == expected
+
+
+def mode(path: str, expected: int) -> bool:
+    found = status(path).st_mode
+    return not stat.S_ISLNK(found) and stat.S_IMODE(found) == expected
+
+
+def link(path: str, expected: None) -> bool:
+    return stat.S_ISLNK(status(path).st_mode)
+
+
+def link_target(path: str, expected: str) -> bool:
+    folder, name = enter(path)
+    return os.readlink(name, dir_fd=folder) == expected
+
+
+def tar_members(path: str, expected: list[str]) -> bool:
+    import io
+    import tarfile
+
+    with tarfile.open(fileobj=io.BytesIO(read(path)), mode="r:") as archive:
+        return sorted(member.name.removeprefix("./") for member in archive if member.isfile()) == expected
+
+
+def output(path: str, expected: str) -> bool:
+    """The script runs in a process of its own that can't write a byte to any file, so neither can what it leaves behind."""
+    import resource
+    import select
+    import signal
+
+    read(path)
+    reader, writer = os.pipe()
+    script = os.fork()
+    if script == 0:
+        try:
+            os.setsid()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+            os.fchdir(ROOT)
+            null = os.open("/dev/null", os.O_RDWR)
+            for source, target in ((null, 0), (writer, 1), (null, 2)):
+                os.dup2(source, target)
+            os.execve("/bin/bash", ["bash", path], {"PATH": "/usr/local/bin:/usr/bin:/bin"})
+        finally:
+            os._exit(127)
+    os.close(writer)
+    printed, deadline = b"", time.monotonic() + SCRIPT_SECONDS
+    while len(printed) <= SCRIPT_OUTPUT:
+        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
+        chunk = os.read(reader, SCRIPT_OUTPUT) if ready else b""
+        if not chunk:
+            break
+        printed += chunk
+    os.killpg(script, signal.SIGKILL)
+    os.waitpid(script, 0)
+    return printed == expected.encode()
+
+
+def quoted(text: str) -> str:
+    """A JSON string in ASCII."""
+    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+    return '"' + "".join(chr(u) if 31 < u < 127 and chr(u) not in '"\\' else f"\\u{u:04x}" for u in units) + '"'
+
+
+def entry(assertion: dict) -> tuple[str, bool]:
+    """(CTRF entry, whether it holds)."""
+    begin, message = time.monotonic(), "does not hold"
+    try:
+        holds = globals()[assertion["kind"]](assertion["path"], assertion["expected"])
+    except Exception as error:  # whatever the agent left there is the agent's failure, never the verifier's
+        holds, message = False, f"{type(error).__name__}: {error}"
+    milliseconds = round(1000 * (time.monotonic() - begin))
+    result = '"status": "passed"' if holds else f'"status": "failed", "message": {quoted(message)}'
+    return f'{{"name": {quoted(assertion["name"])}, {result}, "duration": {milliseconds}}}', holds
+
+
+def main(report: str) -> int:
+    begin = time.time()
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "assertions.json"), encoding="utf-8") as source:
+        assertions = eval(source.read(), {"__builtins__": {}, "null": None})  # our own file: JSON whose strings are Python literals
+    entries = [entry(assertion) for assertion in assertions]
+    passed = sum(holds for _, holds in entries)
+    summary = (
+        f'{{"tests": {len(entries)}, "passed": {passed}, "failed": {len(entries) - passed}, "pending": 0, "skipped": 0, '
+        f'"other": 0, "start": {int(1000 * begin)}, "stop": {int(1000 * time.time())}}}'
+    )
+    tests = ",\n".join(text for text, _ in entries)
+    text = f'{{"results": {{"tool": {{"name": "t1x"}}, "summary": {summary}, "tests": [\n{tests}\n]}}}}\n'
+    draft = f"{report}.{os.getpid()}"
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="ascii") as target:
+        target.write(text)
+    os.replace(draft, report)
+    return 0 if passed == len(entries) else 1
+
+
+WORK_FOLDER = sys.argv[1] if len(sys.argv) > 1 else "/app"
+ROOT = os.open(WORK_FOLDER, os.O_RDONLY | os.O_DIRECTORY)
+sys.exit(main(sys.argv[2] if len(sys.argv) > 2 else "/logs/verifier/ctrf.json"))
