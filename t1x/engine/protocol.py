@@ -57,9 +57,9 @@ class EngineWorker(Protocol):
     version: int
 
     async def generate(self, prompt_ids: npt.NDArray[np.int32], sampling: Sampling, session: str) -> Completion:
-        """Samples one completion. A session keeps its cache from turn to turn; only the part of the prompt that isn't a prefix of what
-        the session already holds is computed. Raises `ValueError` for an empty prompt, an id outside the vocabulary or a prompt that
-        leaves no room in the context; `EngineError` when the engine fails."""
+        """Samples one completion. A session keeps its cache from turn to turn; only the part of the prompt that isn't a prefix of
+        what the session already holds is computed. Raises `ValueError` for an empty prompt, an id outside the vocabulary or a
+        prompt that leaves no room in the context; `EngineError` when the engine fails."""
 
     async def release(self, session: str) -> None:
         """Forgets a session's cache; unknown sessions are ignored. Aborts what it is sampling (finish_reason "abort")."""

@@ -29,7 +29,8 @@ INITIAL = {"linear_init_gain", "embedding_init_std", "router_init_std"}
 
 
 def to_hf(model: MoeTransformer | ValueModel) -> dict[str, Tensor]:
-    """The weights by Hugging Face name, detached; many are views of the model's own tensors, so that writing to the model changes them."""
+    """The weights by Hugging Face name, detached; many are views of the model's own tensors, so that writing to the model changes
+    them."""
     weights: dict[str, Tensor] = {}
     for name, tensor in _stored(model).items():
         weights.update(_split(model.config, name, tensor))
@@ -77,8 +78,8 @@ def save_pretrained(model: MoeTransformer | ValueModel, folder: str | Path) -> N
 
 
 def load_pretrained(folder: str | Path, network: type[Network] = MoeTransformer) -> Network:  # type: ignore[assignment]
-    """Reads a network from a folder that `save_pretrained` or transformers wrote (one or several safetensors files), in float32. Raises
-    `ValueError` where the folder doesn't hold that kind of network."""
+    """Reads a network from a folder that `save_pretrained` or transformers wrote (one or several safetensors files), in float32.
+    Raises `ValueError` where the folder doesn't hold that kind of network."""
     folder = Path(folder)
     try:
         config = json.loads((folder / "config.json").read_text())

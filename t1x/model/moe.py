@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from t1x.model.qwen3_moe import Qwen3Moe
 
 DENSE_TOKENS = 128
-"""Without gradient and up to as many tokens, all experts for every token are faster than sorting tokens by expert (benchmarks/experts.py)."""
+"""Without gradient and up to as many tokens, all experts for every token are faster than sorting tokens by expert
+(benchmarks/experts.py)."""
 
 
 class Routed(NamedTuple):
@@ -39,8 +40,9 @@ class MoeLayer(nn.Module):
         """[E, F, D]: the down projection, transposed."""
 
     def forward(self, x: Tensor, replayed: Tensor | None) -> Routed:
-        """x [N, D]; `replayed` [N, k] takes the place of the router's own top-k. The weights of the chosen experts come from the live
-        logits either way (Eq. 12): softmax over the chosen where the model normalises, their share of the full softmax otherwise."""
+        """x [N, D]; `replayed` [N, k] takes the place of the router's own top-k. The weights of the chosen experts come from the
+        live logits either way (Eq. 12): softmax over the chosen where the model normalises, their share of the full softmax
+        otherwise."""
         logits = self.router(x).float()
         chosen = logits.topk(self.k).indices if replayed is None else replayed
         weights = logits.gather(1, chosen).softmax(-1) if self.normalize else logits.softmax(-1).gather(1, chosen)

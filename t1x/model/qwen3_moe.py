@@ -20,8 +20,8 @@ class Model(Component):
 
 
 class Qwen3Moe(Model):
-    """Qwen3-MoE: RoPE, QK-norm, grouped-query attention, RMSNorm, SwiGLU experts, softmax top-k router. Fields are those of Hugging Face's
-    `Qwen3MoeConfig`; every layer is sparse, projections have no bias."""
+    """Qwen3-MoE: RoPE, QK-norm, grouped-query attention, RMSNorm, SwiGLU experts, softmax top-k router. Fields are those of Hugging
+    Face's `Qwen3MoeConfig`; every layer is sparse, projections have no bias."""
 
     vocab_size: Size
     """Token ids are below it."""
@@ -52,7 +52,8 @@ class Qwen3Moe(Model):
     max_position_embeddings: Size = 4096
     """Longest sequence, tokens."""
     linear_init_gain: Scale = 1.0
-    """Linear weights start with standard deviation gain / √fan_in, those that write to the residual stream with 1/√(2·layers) of it."""
+    """Linear weights start with standard deviation gain / √fan_in, those that write to the residual stream with 1/√(2·layers) of
+    it."""
     embedding_init_std: Scale = 0.1
     """Standard deviation of initial embeddings (with QK-norm, 0.1 learns much faster than the usual 0.02 at small sizes)."""
     router_init_std: Scale = 0.02
@@ -62,7 +63,8 @@ class Qwen3Moe(Model):
     def _sizes_fit(self) -> Self:
         if self.num_attention_heads % self.num_key_value_heads:
             raise ValueError(
-                f"num_attention_heads ({self.num_attention_heads}) must be a multiple of num_key_value_heads ({self.num_key_value_heads})"
+                f"num_attention_heads ({self.num_attention_heads}) must be a multiple of "
+                f"num_key_value_heads ({self.num_key_value_heads})"
             )
         if self.head_dim % 2:
             raise ValueError(f"head_dim ({self.head_dim}) must be even: RoPE rotates pairs")

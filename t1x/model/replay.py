@@ -11,10 +11,12 @@ class RoutingReplay:
     """One pass over a record of shape [B, T, layers, k]."""
 
     def __init__(self, record: Tensor, *, shape: tuple[int, int], layers: int, k: int, num_experts: int) -> None:
-        """Raises `ValueError` where the record isn't [*shape, layers, k] integers, or a row holds an expert twice or one out of range."""
+        """Raises `ValueError` where the record isn't [*shape, layers, k] integers, or a row holds an expert twice or one out of
+        range."""
         if record.shape != (*shape, layers, k) or record.is_floating_point():
             raise ValueError(
-                f"routing must be integers of shape {(*shape, layers, k)} for token_ids of shape {shape}, got {record.dtype} {tuple(record.shape)}"
+                f"routing must be integers of shape {(*shape, layers, k)} for token_ids of shape {shape}, "
+                f"got {record.dtype} {tuple(record.shape)}"
             )
         record = record.long()
         _refuse("is not an expert", (record < 0) | (record >= num_experts), record, num_experts)

@@ -83,9 +83,10 @@ class Decoder(nn.Module):
     ) -> ModelOutput:
         """One pass over right-padded sequences: attention is causal, so what stands after a sequence's end never touches it.
 
-        `token_ids` [B, T] int64. `routing` [B, T, layers, k] integers, required by the replay modes and refused by `FREE`; rows of padding
-        hold any k distinct experts. `REPLAY_NO_GRAD` computes without gradient whatever the caller's mode. `keep` [B, T] bool: positions
-        whose hidden state is wanted. Raises `ValueError` for a longer sequence than the model's or a record that is malformed.
+        `token_ids` [B, T] int64. `routing` [B, T, layers, k] integers, required by the replay modes and refused by `FREE`; rows of
+        padding hold any k distinct experts. `REPLAY_NO_GRAD` computes without gradient whatever the caller's mode. `keep` [B, T]
+        bool: positions whose hidden state is wanted. Raises `ValueError` for a longer sequence than the model's or a record that is
+        malformed.
         """
         config, (batch, length) = self.config, token_ids.shape
         if length > config.max_position_embeddings:
@@ -112,8 +113,8 @@ class Decoder(nn.Module):
     def run(
         self, token_ids: Tensor, positions: Tensor, attend: Attend, replay: RoutingReplay | None = None
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Tokens [N] at positions [N] through all layers: hidden states [N, D] before the final norm, and each layer's experts [N, k] and
-        router logits [N, E]."""
+        """Tokens [N] at positions [N] through all layers: hidden states [N, D] before the final norm, and each layer's experts [N,
+        k] and router logits [N, E]."""
         x = self.embed_tokens(token_ids)
         cos, sin = self.rotary(positions)
         rotary = cos.to(x.dtype), sin.to(x.dtype)

@@ -1,0 +1,34 @@
+"""The engine that lives in this process: small models on a CPU, no server."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from t1x.config.component import Role
+from t1x.engine.protocol import Engine, EngineWorker
+from t1x.model.qwen3_moe import Qwen3Moe
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class EmbeddedEngine(Engine):
+    """Continuous batching over a key-value cache that sessions keep from turn to turn, with weights of its own."""
+
+    max_sessions: Annotated[int, Role.PLACEMENT, Field(gt=0)] = 64
+    """Sessions whose cache is kept, and requests sampled at a time. Where more are alive, the longest idle loses its cache and is
+    recomputed at its next turn; where all are sampling, requests wait."""
+    context_length: Annotated[int, Role.SCALE, Field(gt=1)] = 256
+    """Most tokens of a prompt and its completion; at most the model's max_position_embeddings."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Of weights, activations and cache. The trainer's is float32: with bfloat16 the two differ as they do in production."""
+    threads: Annotated[int, Role.PLACEMENT, Field(gt=0)] = 1
+    """Threads that torch uses in this process; small models are fastest with 1."""
+
+    def build(self, model: Qwen3Moe, weights: "Mapping[str, Tensor]", version: int = 0) -> EngineWorker:
+        """A living engine that samples from `weights` (Hugging Face names), policy version `version`. Raises `ValueError` where the
+        context exceeds the model's or the weights don't fit the model."""
+        from t1x.engine.continuous import ContinuousBatching
+
+        return ContinuousBatching(self, model, weights, version)

@@ -1,0 +1,43 @@
+"""Tokens from logits.
+
+Invariant: what is sampled depends on the request's seed, the position and the logits alone, not on who shares the batch.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def uniforms(seeds: npt.NDArray[np.uint64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """One number in [0, 1) a row: the counter-based stream of the row's seed, read at its position. 40 bits, so that a float64 sum
+    of probabilities times it stays below the sum."""
+    counter = _mix(seeds) + (positions.astype(np.uint64) + np.uint64(1)) * _GOLDEN
+    return (_mix(counter) >> np.uint64(24)).astype(np.float64) * 2.0**-40
+
+
+def sample(logits: Tensor, temperatures: npt.NDArray[np.float32], uniform: npt.NDArray[np.float64]) -> tuple[Tensor, Tensor]:
+    """Ids [A] int64 and log-probabilities [A] float32 from float32 logits [A, V], by inversion of the cumulative distribution. Rows
+    of temperature 0 take the most probable id, with its log-probability at temperature 1."""
+    greedy = temperatures == 0
+    if not (temperatures == 1).all():
+        logits = logits / torch.from_numpy(np.where(greedy, np.float32(1), temperatures)).unsqueeze(1)
+    logprobs = logits.log_softmax(-1)
+    if greedy.all():
+        ids = logprobs.argmax(-1, keepdim=True)
+    else:
+        cumulative = logprobs.exp().cumsum(-1, dtype=torch.float64)
+        target = cumulative[:, -1:] * torch.from_numpy(uniform).unsqueeze(1)
+        ids = torch.searchsorted(cumulative, target, right=True)
+        if greedy.any():
+            ids = torch.where(torch.from_numpy(greedy).unsqueeze(1), logprobs.argmax(-1, keepdim=True), ids)
+    return ids.squeeze(1), logprobs.gather(1, ids).squeeze(1)
