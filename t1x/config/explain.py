@@ -1,0 +1,161 @@
+"""Turns what pydantic refuses into problems that name field, value, reason and place."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from t1x.config.annotation import components_in
+from t1x.config.component import Component
+from t1x.config.names import members
+from t1x.config.problem import Origin, Problem
+from t1x.config.statement import Binding, Macro, scoped, values_in
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A component that is being built."""
+
+    component: type[Component]
+    scope: str
+    origin: Origin | None
+    """Where it was referred to; None for a root and for a default."""
+    bindings: dict[str, Binding]
+    """The binding that each bound field takes."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """The value of each field that isn't left to its default."""
+
+    @property
+    def name(self) -> str:
+        return scoped(self.scope, self.component.__name__)
+
+    def place(self, name: str) -> Origin | None:
+        """Where a field was set, or else where the component was."""
+        if name in self.bindings:
+            return self.bindings[name].origin
+        return self.origin or next((binding.origin for binding in self.bindings.values()), None)
+
+
+def explain(error: ValidationError, attempt: Attempt, unbuilt: object) -> list[Problem]:
+    """The problems of one component. A field whose value is `unbuilt` has been reported already and is left out, and with it what
+    was said of the whole component."""
+    by_field: dict[str, list[ErrorDetails]] = {}
+    for detail in error.errors(include_url=False):
+        by_field.setdefault(str(detail["loc"][0]) if detail["loc"] else "", []).append(detail)
+    reported = {name for name, value in attempt.values.items() if value is unbuilt}
+    return [_problem(name, details, attempt) for name, details in by_field.items() if name not in reported]
+
+
+def conversions(built: Component, attempt: Attempt) -> list[Problem]:
+    """Problems of values that pydantic accepted by turning them into something else: text or a truth value into a number, a number
+    into a truth value, a dict into a component."""
+    problems = []
+    for name, binding in attempt.bindings.items():
+        bound, value = attempt.values[name], getattr(built, name)
+        given = {id(part) for part in values_in(bound, lambda part: isinstance(part, Component))}
+        if any(id(part) not in given for part in values_in(value, lambda part: isinstance(part, Component))):
+            problems.append(_wrong_kind(name, bound, attempt))
+        elif any(_changed(*pair) for pair in _paired(bound, value)):
+            message = f"{_assignment(name, attempt)}: would become {value!r}; write what you mean without the conversion"
+            problems.append(Problem(message, binding.origin))
+    return problems
+
+
+def _problem(name: str, details: list[ErrorDetails], attempt: Attempt) -> Problem:
+    if not name:
+        return _of_the_whole(details, attempt)
+    if name not in attempt.values:
+        return _missing(name, attempt)
+    if components_in(attempt.component.model_fields[name].annotation):
+        for detail in details:
+            if detail["type"] == "model_type":
+                return _wrong_kind(name, detail["input"], attempt)
+            if any(isinstance(step, str) for step in detail["loc"][1:]):  # pydantic looked for a component's fields in a dict
+                return _wrong_kind(name, attempt.values[name], attempt)
+    reasons = dict.fromkeys(_reason(detail) for detail in details)
+    return Problem(f"{_assignment(name, attempt)}: {', or '.join(reasons)}", attempt.place(name))
+
+
+def _missing(name: str, attempt: Attempt) -> Problem:
+    field = attempt.component.model_fields[name]
+    message = f"{attempt.name}.{name} is missing and has no default"
+    if kinds := components_in(field.annotation):
+        message += f"; it takes {_described(kinds)}"
+    if field.description:
+        message += f". {' '.join(field.description.split())}"
+    return Problem(message, attempt.place(name))
+
+
+def _wrong_kind(name: str, got: object, attempt: Attempt) -> Problem:
+    kinds = components_in(attempt.component.model_fields[name].annotation)
+    its_kind = f", a {got.kind().__name__}" if isinstance(got, Component) else ""
+    return Problem(f"{attempt.name}.{name} takes {_described(kinds)}, not {_shown(got)}{its_kind}", attempt.place(name))
+
+
+def _described(kinds: list[type[Component]]) -> str:
+    """`a Reward (@A(), @B())`, with at most four of the components that would do."""
+    options = [f"@{name}()" for kind in kinds for name in members(kind)]
+    more = ", …" if len(options) > 4 else ""
+    names = " or ".join(kind.__name__ for kind in kinds)
+    return f"a {names}" + (f" ({', '.join(options[:4])}{more})" if options else "")
+
+
+def _of_the_whole(details: list[ErrorDetails], attempt: Attempt) -> Problem:
+    """What a validator of the whole component said, with the places of its bound fields."""
+    reasons = "; ".join(_reason(detail) for detail in details)
+    places = ", ".join(f"{name} at {binding.origin}" for name, binding in attempt.bindings.items())
+    return Problem(f"{attempt.name}: {reasons}" + (f" ({places})" if places else ""), attempt.place(""))
+
+
+def _reason(detail: ErrorDetails) -> str:
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    message = message.replace("Input should", "should", 1)
+    where = "".join(f"[{step}]" for step in detail["loc"][1:] if isinstance(step, int))
+    return f"{where} {message}".strip()
+
+
+def _assignment(name: str, attempt: Attempt) -> str:
+    """`Component.field = value`, with the macro's place where the value is one."""
+    binding = attempt.bindings.get(name)
+    macro = f" (from {binding.value})" if binding and isinstance(binding.value, Macro) else ""
+    return f"{attempt.name}.{name} = {_shown(attempt.values.get(name))}{macro}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Component):
+        return f"@{type(value).__name__}()"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _paired(bound: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    """The simple values of a binding with what became of them."""
+    if isinstance(bound, list | tuple) and isinstance(value, list | tuple) and len(bound) == len(value):
+        for pair in zip(bound, value, strict=True):
+            yield from _paired(*pair)
+    elif isinstance(bound, dict) and isinstance(value, dict) and len(bound) == len(value):
+        for pair in zip(bound.values(), value.values(), strict=True):
+            yield from _paired(*pair)
+    else:
+        yield bound, value
+
+
+def _changed(bound: Any, value: Any) -> bool:
+    """Whether pydantic read a number or a truth value out of something that is neither."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(bound, bool):
+        return number
+    if isinstance(bound, str):
+        return isinstance(value, bool) or (number and _is_number(bound))
+    return isinstance(value, bool)
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number as it stands (`'10 GiB'`, which a field may read, isn't)."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,42 @@
+"""What to tell a user about a name that nothing has."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from t1x.config.component import Component
+
+
+def closest(name: str, options: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or nothing where no option is near."""
+    by_lower = {option.lower(): option for option in options}
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
+
+
+def members(kind: type[Component]) -> list[str]:
+    """Names of the components of a kind (or of a component and those derived from it), sorted."""
+    return sorted(name for name, component in Component.registry.items() if issubclass(component, kind))
+
+
+def unknown_component(name: str) -> str:
+    """Why `name` is no component."""
+    if name in Component.kinds:
+        options = ", ".join(members(Component.kinds[name])) or "none yet"
+        return f"{name} is a kind, not a component; its components: {options}"
+    component, dot, field = name.partition(".")
+    if dot and component in Component.registry and field in Component.registry[component].model_fields:
+        return f"{name} is a field; to set fields of the component that it holds, bind them by that component's own name"
+    hint = closest(name, Component.registry) or "; `t1x list` shows all, and one of your own needs an `import` of its module"
+    return f"no component is called {name}{hint}"
+
+
+def owners(field: str) -> str:
+    """`; f is a field of A, B` (at most three), or nothing where no component has such a field."""
+    names = sorted(name for name, component in Component.registry.items() if field in component.model_fields)
+    return f"; {field} is a field of {', '.join(names[:3])}" if names else ""
+
+
+def unknown_field(component: type[Component], field: str) -> str:
+    """Why `field` is no field of the component."""
+    hint = owners(field) + closest(field, component.model_fields) or f"; `t1x list {component.__name__}` shows its fields"
+    return f"{component.__name__} has no field {field}{hint}"

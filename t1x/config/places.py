@@ -1,0 +1,33 @@
+"""Where a file that an experiment names is looked up: beside the file that names it, in the user's project, in the package."""
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def package_folder() -> Path:
+    """The folder that holds `experiments/` and `registry/`: the package itself where it was installed from a wheel, the folder
+    beside it in a checkout."""
+    return _PACKAGE if (_PACKAGE / "experiments").is_dir() else _PACKAGE.parent
+
+
+def find(name: str, beside: Path | None = None) -> Path | None:
+    """The first file called `name` (a path, relative or absolute) in `beside`, the working directory and the package, or None."""
+    return next((path for folder in _folders(beside) if (path := folder / name).is_file()), None)
+
+
+def siblings(name: str) -> list[str]:
+    """Names of the `.gin` files that `find` would have found in the same folder."""
+    parent = Path(name).parent
+    return sorted({str(parent / file.name) for folder in _folders(None) for file in (folder / parent).glob("*.gin")})
+
+
+def _folders(beside: Path | None) -> list[Path]:
+    return [*([beside] if beside else []), Path.cwd(), package_folder()]
+
+
+def shown(path: Path) -> str:
+    """The path as a user would write it: relative to the working directory where it lies in it."""
+    path = path.resolve()
+    here = Path.cwd().resolve()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

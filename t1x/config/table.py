@@ -1,0 +1,48 @@
+"""Which binding a field takes.
+
+Invariant: a binding applies in its own scope and in every scope below it; among those that apply, the one with the longest scope
+wins, and among equals the last.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from t1x.config.statement import Binding, Definition, Reference, values_in
+
+
+class Table:
+    """The bindings and macros of a configuration, and which of the bindings were reached so far."""
+
+    def __init__(self, statements: Iterable[Binding | Definition]) -> None:
+        self.bindings: list[Binding] = []
+        self.macros: dict[str, Definition] = {}
+        self.reached: set[Binding] = set()
+        """Bindings whose component was built in a scope where they apply, overridden or not."""
+        self._by_component: dict[str, list[Binding]] = defaultdict(list)
+        for statement in statements:
+            if isinstance(statement, Definition):
+                self.macros[statement.name] = statement
+            else:
+                self.bindings.append(statement)
+                self._by_component[statement.component].append(statement)
+
+    def take(self, component: str, scope: str) -> dict[str, Binding]:
+        """The winning binding of every bound field of a component that is built in a scope; marks what applies as reached."""
+        winners: dict[str, Binding] = {}
+        for binding in self._by_component.get(component, ()):
+            if applies(binding.scope, scope):
+                self.reached.add(binding)
+                winner = winners.get(binding.field)
+                if winner is None or len(binding.scope) >= len(winner.scope):
+                    winners[binding.field] = binding
+        return winners
+
+    def references(self) -> set[str]:
+        """Names of all components that some binding or macro refers to."""
+        values = [binding.value for binding in self.bindings] + [macro.value for macro in self.macros.values()]
+        return {reference.name for reference in values_in(values, lambda value: isinstance(value, Reference))}
+
+
+def applies(outer: str, scope: str) -> bool:
+    """Whether a binding in the scope `outer` applies in `scope`."""
+    return not outer or scope == outer or scope.startswith(f"{outer}/")
