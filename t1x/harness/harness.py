@@ -1,6 +1,6 @@
 """What an agent loop is given and what it hands on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from t1x.config import Component
@@ -8,7 +8,7 @@ from t1x.engine.protocol import EngineWorker
 from t1x.harness.records import EndedBy
 from t1x.sandbox.protocol import SandboxLease
 from t1x.tasks.task import Task
-from t1x.text.tokenizer import ChatTokenizer
+from t1x.text.tokenizer import ChatTokenizer, Ids
 from t1x.trajectory.records import Turn
 
 
@@ -40,4 +40,8 @@ class Harness(Component):
         """Works on the task until the agent is done or a limit of the harness is reached (`DONE`, `TURN_LIMIT`, `CONTEXT`).
         `seed_for(turn)` is the random stream of a turn's request, `session` the engine's. Whoever runs it keeps the agent's
         deadline (by cancelling it) and tags the `SandboxError` and `EngineError` that it lets through."""
+        raise NotImplementedError
+
+    def script(self, commands: Sequence[str], tokenizer: ChatTokenizer) -> list[Ids]:
+        """The completions, stop ids included, by which an agent in this harness runs the commands and ends the trial."""
         raise NotImplementedError

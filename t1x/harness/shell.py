@@ -4,7 +4,7 @@ Invariant: token ids are the source of truth. The next prompt is T_i ∥ glue(ob
 boundary is exact by construction.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -17,7 +17,7 @@ from t1x.harness.observation import observation
 from t1x.harness.records import EndedBy
 from t1x.sandbox.protocol import SandboxLease
 from t1x.tasks.task import Task
-from t1x.text.tokenizer import ChatTokenizer
+from t1x.text.tokenizer import ChatTokenizer, Ids
 from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Turn
 
@@ -84,7 +84,7 @@ class ShellHarness(Harness):
                 if len(history) >= self.context_tokens:
                     return EndedBy.CONTEXT
                 shown = "command too long"
-                history.extend(np.array(tokenizer.stop_ids[:1]))
+                history.extend(tokenizer.stop_ids[:1])
             elif text == self.done_text:
                 return EndedBy.DONE
             else:
@@ -95,3 +95,7 @@ class ShellHarness(Harness):
             sink.message("tool", shown)
             history.extend(tokenizer.glue(shown))
         return EndedBy.TURN_LIMIT
+
+    def script(self, commands: Sequence[str], tokenizer: ChatTokenizer) -> list[Ids]:
+        stop = np.array(tokenizer.stop_ids[:1], np.int32)
+        return [np.concatenate([tokenizer.encode(text), stop]) for text in (*commands, self.done_text)]
