@@ -29,8 +29,8 @@ async def demonstrate(
     on_trial: Callable[[Trial], None] | None = None,
 ) -> list[Trial]:
     """One trial a task, in order, whose agent runs `commands[i]` on `tasks[i]` and says that it is done. Log-probabilities are 0
-    and there is no routing. With a `reward` the demonstrations are verified, which tells how good they are. Trials that aren't ended
-    by `DONE` broke off where a limit of the harness was reached. Raises `ValueError` for a command that is too long for it."""
+    and there is no routing. With a `reward` they are verified, which tells how good they are. Trials that aren't ended by `DONE`
+    broke off where a limit of the harness was reached. Raises `ValueError` for a command that is too long for it."""
     ids = [f"demonstration-{index}" for index in range(len(tasks))]
     scripts = [harness.script(given, tokenizer) for given in commands]
     engine = ScriptedEngine(dict(zip(ids, scripts, strict=True)))
@@ -51,8 +51,8 @@ async def demonstrate(
         for turn in trial.turns:
             if turn.completion.finish_reason == "length" and trial.ended_by is not EndedBy.CONTEXT:
                 raise ValueError(
-                    f"task {task.name}: command {turn.index + 1} of its demonstration is too long for the harness, it was cut after "
-                    f"{tokenizer.decode(turn.completion.ids)!r}; raise the harness's limit on a command's tokens"
+                    f"task {task.name}: command {turn.index + 1} of its demonstration is too long for the harness: it was cut "
+                    f"after {tokenizer.decode(turn.completion.ids)!r}; raise the harness's limit on a command's tokens"
                 )
         return trial
 

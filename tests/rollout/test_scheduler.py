@@ -1,0 +1,85 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from t1x.rollout.scheduler import Begin, Cancel, Cancelled, Close, Finished, Launch, Oversample, WaitAll
+
+
+def play(scheduler, batch, data):
+    """A random order of events, as a rollout could produce it: (launched, closings, cancel requests, what came out as what)."""
+    machine = scheduler.build(batch)
+    launched = tuple(f"t{i}" for i in range(scheduler.launches(batch)))
+    actions = machine.step(Begin(launched), 0.0)
+    assert actions == [Launch(trial) for trial in launched]
+    alive, asked, closings, out, now = list(launched), set(), [], {}, 0.0
+    while alive:
+        now += 1
+        trial = data.draw(st.sampled_from(alive))
+        how = data.draw(st.sampled_from(["valid", "valid", "invalid", "cancelled"]))
+        alive.remove(trial)
+        out[trial] = how
+        for action in machine.step(Cancelled(trial) if how == "cancelled" else Finished(trial, how == "valid"), now):
+            if isinstance(action, Close):
+                closings.append((action.admitted, list(out.items())))
+            else:
+                assert isinstance(action, Cancel)
+                assert action.trial in alive
+                assert action.trial not in asked
+                asked.add(action.trial)
+    return launched, closings, asked, out
+
+
+schedulers = st.one_of(st.just(WaitAll()), st.builds(Oversample, ratio=st.sampled_from([1.0, 1.09375, 1.5, 3.0])))
+
+
+@given(schedulers, st.integers(1, 12), st.data())
+def test_every_launched_trial_comes_out_exactly_once(scheduler, batch, data):
+    launched, closings, asked, out = play(scheduler, batch, data)
+    ((admitted, at_closing),) = closings
+    in_time = [trial for trial, how in at_closing if how == "valid"]
+    assert set(admitted) == set(in_time)
+    assert list(admitted) == [trial for trial in launched if trial in set(in_time)]
+    assert len(admitted) == min(batch, sum(how == "valid" for how in out.values()))
+    assert asked == set(launched) - {trial for trial, _ in at_closing}
+    assert set(out) == set(launched)
+
+
+@given(st.integers(1, 12), st.data())
+def test_wait_all_cancels_nothing_and_waits_for_all(batch, data):
+    _, ((admitted, at_closing),), asked, out = play(WaitAll(), batch, data)
+    assert not asked
+    valid = [trial for trial, how in out.items() if how == "valid"]
+    assert set(admitted) == set(valid)
+    assert len(at_closing) == batch
+
+
+def test_oversampling_launches_the_reports_560_for_512():
+    assert Oversample().launches(512) == 560
+    assert Oversample().launches(64) == 70
+    assert Oversample(ratio=1.01).launches(10) == 11
+    assert WaitAll().launches(64) == 64
+
+
+def test_oversampling_admits_the_first_to_complete():
+    machine = Oversample(ratio=2).build(2)
+    machine.step(Begin(("a", "b", "c", "d")), 0)
+    assert machine.step(Finished("d", True), 1) == []
+    assert machine.step(Finished("a", False), 2) == []
+    assert machine.step(Finished("b", True), 3) == [Close(("b", "d")), Cancel("c")]
+    assert machine.step(Finished("c", True), 4) == []
+
+
+def test_a_trial_that_comes_out_twice_is_refused():
+    machine = WaitAll().build(2)
+    machine.step(Begin(("a", "b")), 0)
+    machine.step(Finished("a", True), 1)
+    with pytest.raises(AssertionError, match="trial a"):
+        machine.step(Cancelled("a"), 2)
+    with pytest.raises(AssertionError, match="trial x"):
+        machine.step(Finished("x", True), 2)
+
+
+def test_launching_fewer_than_the_batch_is_refused():
+    with pytest.raises(ValidationError, match="ratio"):
+        Oversample(ratio=0.9)
