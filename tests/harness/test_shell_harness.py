@@ -1,0 +1,199 @@
+import asyncio
+import dataclasses
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from t1x.config import Component, Role
+from t1x.engine.protocol import EngineError
+from t1x.engine.scripted import ScriptedEngine
+from t1x.harness.records import EndedBy
+from t1x.harness.shell import ShellHarness
+from t1x.sandbox.protocol import ExecResult, SandboxError
+from t1x.tasks.task import Task
+from t1x.text.bundled import BundledTokenizer
+from t1x.trajectory.stitcher import TokenStitcher
+
+tokenizer = BundledTokenizer().build()
+TASK = Task("task", "Write hi to a.txt.", (), (), ())
+
+
+class Engine(ScriptedEngine):
+    """Keeps what it was asked."""
+
+    def __init__(self, turns, finish_reason=None):
+        super().__init__({"s": turns})
+        self.prompts, self.samplings, self.finish_reason = [], [], finish_reason
+
+    async def generate(self, prompt_ids, sampling, session):
+        self.prompts.append(prompt_ids)
+        self.samplings.append(sampling)
+        done = await super().generate(prompt_ids, sampling, session)
+        return dataclasses.replace(done, finish_reason=self.finish_reason) if self.finish_reason else done
+
+
+class Shell:
+    """Answers every command with the same result."""
+
+    id = "shell"
+
+    def __init__(self, result=None):
+        self.result, self.commands = result or ExecResult("out\n", 0), []
+
+    async def exec(self, command, timeout):
+        self.commands.append((command, timeout))
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+class Record:
+    def __init__(self):
+        self.turns, self.transcript = [], []
+
+    def turn(self, turn):
+        self.turns.append(turn)
+
+    def message(self, role, text):
+        self.transcript.append((role, text))
+
+
+def said(*texts):
+    stop = np.array(tokenizer.stop_ids[:1], np.int32)
+    return [np.concatenate([tokenizer.encode(text), stop]) for text in texts]
+
+
+def run(harness, turns, shell=None, engine=None):
+    engine, shell, record = engine or Engine(turns), shell or Shell(), Record()
+    ended = asyncio.run(
+        harness.run(
+            task=TASK,
+            sandbox=shell,
+            engine=engine,
+            tokenizer=tokenizer,
+            temperature=0.7,
+            seed_for=lambda turn: 100 + turn,
+            session="s",
+            sink=record,
+        )
+    )
+    return ended, record, engine, shell
+
+
+def test_a_conversation_until_done():
+    ended, record, engine, shell = run(ShellHarness(command_timeout=3), said("echo hi > a.txt", " cat a.txt", "done"))
+    assert ended is EndedBy.DONE
+    assert shell.commands == [("echo hi > a.txt", 3), ("cat a.txt", 3)]
+    assert record.transcript == [
+        ("user", TASK.instruction),
+        ("assistant", "echo hi > a.txt"),
+        ("tool", "out"),
+        ("assistant", "cat a.txt"),
+        ("tool", "out"),
+        ("assistant", "done"),
+    ]
+    assert [turn.index for turn in record.turns] == [0, 1, 2]
+    assert [(s.temperature, s.max_tokens, s.stop_ids, s.seed) for s in engine.samplings] == [
+        (0.7, 24, tokenizer.stop_ids, 100 + turn) for turn in range(3)
+    ]
+
+
+def test_every_boundary_is_exact_by_construction():
+    _, record, engine, _ = run(ShellHarness(), said("ls", "pwd", "done"))
+    assert np.array_equal(engine.prompts[0], tokenizer.first_prompt(TASK.instruction))
+    for before, after in zip(record.turns, record.turns[1:], strict=False):
+        whole = np.concatenate([before.prompt_ids, before.completion.ids, tokenizer.glue("out")])
+        assert np.array_equal(after.prompt_ids, whole)
+        assert np.shares_memory(before.prompt_ids, after.prompt_ids)
+        assert not after.prompt_ids.flags.writeable
+
+
+def test_sampled_ids_are_kept_though_they_are_not_the_canonical_encoding():
+    letters = np.concatenate([*(tokenizer.encode(c) for c in "echo hello"), tokenizer.stop_ids[:1]]).astype(np.int32)
+    assert len(letters) > len(tokenizer.encode("echo hello")) + 1
+    _, record, _, shell = run(ShellHarness(), [letters, *said("done")])
+    assert shell.commands[0][0] == "echo hello"
+    start = len(record.turns[0].prompt_ids)
+    assert np.array_equal(record.turns[1].prompt_ids[start : start + len(letters)], letters)
+
+
+def test_done_is_the_whole_message():
+    ended, _, _, shell = run(ShellHarness(max_turns=2), said("echo done", "done now"))
+    assert ended is EndedBy.TURN_LIMIT
+    assert [command for command, _ in shell.commands] == ["echo done", "done now"]
+
+
+def test_the_turn_limit_runs_the_last_command():
+    ended, record, _, shell = run(ShellHarness(max_turns=2), said("ls", "pwd", "done"))
+    assert ended is EndedBy.TURN_LIMIT
+    assert len(record.turns) == 2
+    assert [command for command, _ in shell.commands] == ["ls", "pwd"]
+
+
+def test_a_command_that_is_cut_off_is_not_run_and_its_message_is_closed_as_context():
+    long = said("echo " + "x " * 40, "done")
+    ended, record, _, shell = run(ShellHarness(max_command_tokens=6), long)
+    assert ended is EndedBy.DONE
+    assert shell.commands == []
+    first, second = record.turns
+    assert len(first.completion.ids) == 6
+    closed = np.concatenate([first.prompt_ids, long[0][:6], tokenizer.stop_ids[:1], tokenizer.glue("command too long")])
+    assert np.array_equal(second.prompt_ids, closed)
+    stitcher = TokenStitcher().build()
+    for turn in record.turns:
+        stitcher.add(turn)
+    (trajectory,) = stitcher.finish()
+    sampled = trajectory.token_ids[trajectory.loss_mask]
+    assert np.array_equal(sampled, np.concatenate([long[0][:6], long[1]]))
+
+
+@pytest.mark.parametrize("room", [1, 3])
+def test_a_completion_that_fills_the_context_ends_the_trial(room):
+    context = len(tokenizer.first_prompt(TASK.instruction)) + room
+    ended, record, engine, shell = run(ShellHarness(context_tokens=context, max_command_tokens=5), said("echo a b c d e f"))
+    assert ended is EndedBy.CONTEXT
+    assert engine.samplings[0].max_tokens == room
+    assert len(record.turns) == 1
+    assert shell.commands == []
+
+
+def test_a_full_context_ends_the_trial_before_the_engine_is_asked():
+    fits = len(tokenizer.first_prompt(TASK.instruction)) + len(said("ls")[0]) + len(tokenizer.glue("out"))
+    ended, record, engine, _ = run(ShellHarness(context_tokens=fits, max_command_tokens=5), said("ls", "done"))
+    assert ended is EndedBy.CONTEXT
+    assert len(engine.prompts) == len(record.turns) == 1
+    ended, _, engine, _ = run(ShellHarness(context_tokens=fits + 2, max_command_tokens=5), said("ls", "done"))
+    assert len(engine.prompts) == 2
+
+
+def test_errors_of_sandbox_and_engine_pass_through_and_turns_are_kept():
+    record = Record()
+    harness = ShellHarness()
+    given = {"task": TASK, "tokenizer": tokenizer, "temperature": 1.0, "seed_for": lambda turn: 0, "session": "s", "sink": record}
+    with pytest.raises(SandboxError):
+        asyncio.run(harness.run(sandbox=Shell(SandboxError("gone")), engine=Engine(said("ls")), **given))
+    assert len(record.turns) == 1
+    with pytest.raises(EngineError):
+        asyncio.run(harness.run(sandbox=Shell(), engine=Engine(said("ls")), **given))
+    with pytest.raises(EngineError, match="aborted"):
+        asyncio.run(harness.run(sandbox=Shell(), engine=Engine(said("ls"), finish_reason="abort"), **given))
+
+
+def test_a_script_plays_back_as_its_commands():
+    harness = ShellHarness(done_text="finished")
+    _, _, _, shell = run(harness, harness.script(["ls -l", "cd /tmp"], tokenizer))
+    assert [command for command, _ in shell.commands] == ["ls -l", "cd /tmp"]
+
+
+def test_sizes_that_do_not_fit_are_refused():
+    with pytest.raises(ValidationError, match="observation_tail"):
+        ShellHarness(observation_tokens=4, observation_tail=5)
+    with pytest.raises(ValidationError, match="max_command_tokens"):
+        ShellHarness(context_tokens=24, max_command_tokens=24)
+
+
+def test_it_is_registered_and_its_sizes_may_be_set_by_a_site():
+    assert Component.registry["ShellHarness"] is ShellHarness
+    assert ShellHarness.role("context_tokens") is Role.SCALE
+    assert ShellHarness.role("done_text") is Role.ALGORITHM
