@@ -33,7 +33,7 @@ class Resolved:
 
 def load(path: str | Path, *, set: Sequence[str] = ()) -> Resolved:
     """Resolves a Gin file and then each Gin text of `set`, which win over the file. `path` is looked up in the working directory
-    and in the package. Raises `FileNotFoundError` where there is no such file, `ConfigError` with everything that is wrong in it."""
+    and in the package. Raises `FileNotFoundError` where there is no file, `ConfigError` with everything that is wrong in it."""
     file = find(str(path))
     if file is None:
         raise FileNotFoundError(f"there is no file {path}{closest(str(path), siblings(str(path)))}")

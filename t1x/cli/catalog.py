@@ -1,0 +1,111 @@
+"""What `t1x list` prints: kinds, the components of a kind, the fields of a component."""
+
+import re
+import shutil
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import PurePath
+from textwrap import fill
+from typing import Any, Literal, get_args, get_origin
+
+import annotated_types
+from pydantic.fields import FieldInfo
+
+from t1x.config import Component
+from t1x.config.names import closest, members
+
+_SIGNS = {
+    "gt": ">",
+    "ge": "≥",
+    "lt": "<",
+    "le": "≤",
+    "multiple_of": "a multiple of",
+    "min_length": "length ≥",
+    "max_length": "length ≤",
+}
+
+
+def catalog(name: str | None) -> str:
+    """The text of `t1x list NAME`. Raises `ValueError` for a name that is neither a kind nor a component."""
+    if name is None:
+        kinds = [(kind, members(kind_class), _first_sentence(kind_class)) for kind, kind_class in sorted(Component.kinds.items())]
+        return _table([[kind, str(len(names)), about] for kind, names, about in kinds if names])
+    if name in Component.kinds:
+        cls = Component.kinds[name]
+        rows = [[member, _first_sentence(Component.registry[member])] for member in members(cls)]
+        return f"{_heading(cls)}\n\n{_table(rows) or 'No component of this kind is installed.'}"
+    if name in Component.registry:
+        component = Component.registry[name]
+        fields = [_field(field, info, component) for field, info in component.model_fields.items()]
+        return "\n\n".join([f"{_heading(component)}\nkind {component.kind().__name__}, module {component.__module__}", *fields])
+    hint = closest(name, [*Component.kinds, *Component.registry])
+    raise ValueError(f"no kind or component is called {name}{hint or '; `t1x list` shows the kinds'}")
+
+
+def _field(name: str, info: FieldInfo, component: type[Component]) -> str:
+    facts = [_type(info.annotation), *_bounds(info)]
+    default = "required" if info.is_required() else f"default {_value(info.get_default(call_default_factory=False))}"
+    head = f"{component.__name__}.{name}: {', '.join(facts)}; {default}; {component.role(name).value}"
+    return f"{head}\n{_wrapped(info.description or '', '    ')}".rstrip()
+
+
+def _bounds(info: FieldInfo) -> Iterable[str]:
+    for mark in info.metadata:
+        marks = mark if isinstance(mark, annotated_types.GroupedMetadata) else [mark]
+        for bound in marks:
+            for attribute, sign in _SIGNS.items():
+                limit = getattr(bound, attribute, None)
+                if limit is not None:
+                    yield f"{sign} {limit}"
+            if pattern := getattr(bound, "pattern", None):
+                yield f"matches {pattern}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Component):
+        bound = ", ".join(f"{name}={_value(getattr(value, name))}" for name in sorted(value.model_fields_set))
+        return f"@{type(value).__name__}({bound})"
+    if isinstance(value, Enum):
+        return repr(value.value)
+    if isinstance(value, PurePath):
+        return repr(str(value))
+    if isinstance(value, list | tuple):
+        return repr(type(value)()) if not value else f"({', '.join(_value(item) for item in value)})"
+    return repr(value)
+
+
+def _type(annotation: Any) -> str:
+    """A type as a reader would write it."""
+    if annotation is None or annotation is type(None):
+        return "None"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " | ".join(repr(member.value) for member in annotation)
+    if get_origin(annotation) is Literal:
+        return " | ".join(repr(choice) for choice in get_args(annotation))
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation.__name__
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", str(annotation))
+
+
+def _first_sentence(component: type[Component]) -> str:
+    text = " ".join((component.__doc__ or "").split())
+    return re.split(r"(?<=\.)\s", text)[0]
+
+
+def _heading(component: type[Component]) -> str:
+    return f"{component.__name__}\n{_wrapped(component.__doc__ or '', '')}".rstrip()
+
+
+def _wrapped(text: str, margin: str) -> str:
+    width = min(shutil.get_terminal_size().columns, 120)
+    return fill(" ".join(text.split()), width, initial_indent=margin, subsequent_indent=margin)
+
+
+def _table(rows: list[list[str]]) -> str:
+    """Rows with their columns aligned, the last one as long as it is."""
+    if not rows:
+        return ""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows
+    )

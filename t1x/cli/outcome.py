@@ -1,0 +1,55 @@
+"""Turns what a command raises into a message and an exit code: the only place that does.
+
+0 is success, 2 a mistake of the user's (one message, no traceback), 130 an interruption, 1 a fault in t1x.
+"""
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+MISTAKES = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+"""What rooms raise for something that the user did. `ConfigError` is a `ValueError`."""
+
+
+def outcome(arguments: Sequence[str] | None) -> int:
+    """Runs a command line to its exit code."""
+    try:
+        from t1x.cli.app import app
+
+        app(args=list(arguments) if arguments is not None else None, prog_name="t1x")
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        return _interrupted() if code == 130 else code
+    except KeyboardInterrupt:
+        return _interrupted()
+    except MISTAKES as mistake:
+        print(f"error: {_message(mistake)}", file=sys.stderr)
+        return 2
+    except Exception as fault:
+        return _fault(fault)
+    return 0
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return 130
+
+
+def _message(mistake: Exception) -> str:
+    if isinstance(mistake, OSError) and mistake.strerror and mistake.filename:
+        return f"{mistake.filename}: {mistake.strerror}"
+    return str(mistake) or type(mistake).__name__
+
+
+def _fault(fault: Exception) -> int:
+    import platform
+    import tempfile
+
+    from t1x import __version__
+
+    text = "".join(traceback.format_exception(fault))
+    with tempfile.NamedTemporaryFile("w", prefix="t1x-fault-", suffix=".log", delete=False, encoding="utf-8") as log:
+        log.write(f"t1x {__version__}, Python {platform.python_version()}, {platform.platform()}\n{sys.argv}\n\n{text}")
+    print(text, file=sys.stderr, end="")
+    print(f"error: this is a fault in t1x, not in what you gave it; its log is {log.name}", file=sys.stderr)
+    return 1

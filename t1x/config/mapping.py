@@ -1,0 +1,27 @@
+"""A tree of components as nested mappings, for whoever wants to store or search it."""
+
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+from t1x.config.component import Component
+
+
+def to_mapping(component: Component) -> dict[str, Any]:
+    """`{"class": "TestCountReward", "scale": 20.0}`; nested components are nested mappings."""
+    return {"class": type(component).__name__} | {name: _plain(getattr(component, name)) for name in type(component).model_fields}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Component():
+            return to_mapping(value)
+        case Enum():
+            return value.value
+        case PurePath():
+            return str(value)
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_plain(item) for item in value]
+    return value
