@@ -48,7 +48,7 @@ def learning_curve(
     axes: Mapping[str, str] | None = None,
     title: str = "",
 ) -> None:
-    """Draws one panel for each axis label, over `steps` (optimizer steps): each of `series` ([len(steps)]) as faint points under a
+    """Draws one panel for each axis label, over `steps` (training steps): each of `series` ([len(steps)]) as faint points under a
     bold moving average, each of `evaluations` as points with error bars. `axes` gives the label (with its unit) of the axis that a
     series or an evaluation is drawn on; its own name is the default. Raises `ValueError` for a series of another length."""
     evaluations, axes = evaluations or {}, axes or {}
@@ -110,7 +110,7 @@ def _panels(path_png: Path, count: int, title: str, window: int) -> Iterator[lis
         yield panels
         figure.suptitle(title, x=0.01, ha="left", fontsize=12)
         figure.align_ylabels(panels)
-        panels[-1].set_xlabel("optimizer step" + (f" (dots: one step; lines: mean of the last {window})" if window > 1 else ""))
+        panels[-1].set_xlabel("training step" + (f" (dots: one step; lines: mean of the last {window})" if window > 1 else ""))
         panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
         path_png.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path_png, dpi=150)
@@ -120,14 +120,14 @@ def _draw_series(panel: "Axes", name: str, steps: Sequence[int], values: Sequenc
     if len(values) != len(steps):
         raise ValueError(f"{name} has {len(values)} values for {len(steps)} steps")
     raw = [math.nan if value is None else value for value in values]
-    panel.plot(steps, raw, ".", color=colour, alpha=0.35, markersize=5)
+    panel.plot(steps, raw, ".", color=colour, alpha=0.5, markersize=5)
     average = moving_average(values, window)
     panel.plot(steps, average, "-", color=colour, linewidth=2, label=name)
 
 
 def _add_legend(panel: "Axes") -> None:
     """Above the panel, where it hides no point."""
-    panel.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2, handlelength=1.6, columnspacing=1.4)
+    panel.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, borderaxespad=0.2, handlelength=1.6, columnspacing=1.4)
 
 
 def _draw_evaluations(panel: "Axes", name: str, evaluations: Sequence[Evaluation], colour: str, marker: str) -> None:
