@@ -1,12 +1,18 @@
 """Imports every module that declares components, so that the registry knows them. Imports nothing heavy."""
 
 # ruff: noqa: F401
+import t1x.campaign.campaign
+import t1x.campaign.start
+import t1x.campaign.suite
 import t1x.engine.embedded
+import t1x.grading.reward
 import t1x.harness.shell
 import t1x.model.qwen3_moe
 import t1x.model.router
 import t1x.rollout.scheduler
+import t1x.sandbox.local
 import t1x.tasks.demonstrations
+import t1x.tasks.folder
 import t1x.tasks.synthetic
 import t1x.text.bundled
 import t1x.tracking.mlflow_tracking

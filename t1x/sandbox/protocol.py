@@ -51,6 +51,9 @@ class SandboxLease(Protocol):
     async def stop(self) -> None:
         """Kills every process of the trial; files stay. `exec` is refused from here on."""
 
+    def private_folder(self) -> Path:
+        """A new, empty folder on the host for `run_fresh` to mount; the agent never sees it, and it is removed with the sandbox."""
+
     async def run_fresh(
         self,
         argv: Sequence[str],
@@ -60,7 +63,7 @@ class SandboxLease(Protocol):
         timeout: float,
     ) -> ExecResult:
         """After `stop`: runs argv in new namespaces with an empty environment over the trial's files, with host folders mounted
-        inside (host path -> path inside). Kills everything at the deadline."""
+        inside (private folder -> path inside). Kills everything at the deadline."""
 
     async def destroy(self) -> None:
         """Ends and removes everything; safe to call twice and after any failure."""

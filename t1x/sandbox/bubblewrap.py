@@ -1,0 +1,132 @@
+"""Isolation by bubblewrap: new user, mount, pid, network, ipc and uts namespaces over an allow-listed read-only root.
+
+Invariants:
+- the sandbox's first process is the shell itself, so once bubblewrap's own process has been reaped nothing in its pid namespace
+  is alive;
+- bubblewrap never runs as root: root first becomes a user that owns nothing but the trial's folder.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from t1x.sandbox.child import Child, children, kill_child
+from t1x.sandbox.isolation import Launch, Limits
+from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+_NAMESPACES = (
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--uid",
+    "1000",
+    "--gid",
+    "1000",
+)
+_CONFINED = ("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1")
+BASH = ("/bin/bash", "--norc", "--noprofile")
+_COPIED_ETC = ("alternatives", "ld.so.cache", "localtime", "magic", "mime.types", "protocols", "services", "ssl/openssl.cnf")
+
+
+class Bubblewrap:
+    """Starts shells and fresh processes in bubblewrap; see `Isolation`."""
+
+    def __init__(self, run_folder: Path, limits: Limits) -> None:
+        """Writes the /etc that all sandboxes of the run folder share. Raises `ValueError` where a program is missing."""
+        self._limits = limits
+        self._bwrap = (_program("bwrap"), *_NAMESPACES, *_CONFINED)
+        etc = _write_etc(run_folder / "etc")
+        self._root = (
+            "--ro-bind",
+            "/usr",
+            "/usr",
+            *_system_links(),
+            "--ro-bind",
+            str(etc),
+            "/etc",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+        )
+
+    def shell(self, trial: TrialFolder) -> Launch:
+        mounts = {**trial.mounts, "/dev/shm": trial.private_folder()}
+        env = {"PATH": PATH, "HOME": HOME, "USER": "agent", "LANG": "C.UTF-8", "TERM": "dumb"}
+        return self._launch(trial, mounts, {}, BASH, env)
+
+    def prologue(self, trial: TrialFolder) -> str:
+        return self._limits.as_shell(processes=True) + "; echo 1000 2>/dev/null >/proc/self/oom_score_adj"
+
+    def fresh(self, trial: TrialFolder, argv: Sequence[str], read_only: Mapping[Path, str], writable: Mapping[Path, str]) -> Launch:
+        mounts = {TMP: trial.private_folder(), "/dev/shm": trial.private_folder(), trial.workdir: trial.work}
+        mounts |= {inside: folder for folder, inside in writable.items()}
+        limited = (*BASH, "-c", self.prologue(trial) + '; exec "$@"', "bash", *argv)
+        env = {"PATH": PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+        return self._launch(trial, mounts, {inside: folder for folder, inside in read_only.items()}, limited, env)
+
+    def shell_pid(self, child: Child) -> int | None:
+        inside = children(child.pid) if child.poll() is None else []
+        return inside[0] if inside else None
+
+    def kill(self, trial: TrialFolder, child: Child) -> None:
+        first = self.shell_pid(child)
+        if first is not None:
+            kill_child(child.pid, first)
+        else:
+            child.kill_group()
+
+    def _launch(
+        self, trial: TrialFolder, writable: dict[str, Path], read_only: dict[str, Path], argv: Sequence[str], env: dict[str, str]
+    ) -> Launch:
+        binds = [part for inside, folder in writable.items() for part in ("--bind", str(folder), inside)]
+        binds += [part for inside, folder in read_only.items() for part in ("--ro-bind", str(folder), inside)]
+        closed = ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", trial.workdir)
+        return Launch((*as_user(trial.owner), *self._bwrap, *self._root, *binds, *closed, "--", *argv), env)
+
+
+def as_user(owner: int | None) -> tuple[str, ...]:
+    """The words before a command that make root the trial's user, without any capability or group."""
+    if owner is None:
+        return ()
+    return (_program("setpriv"), "--reuid", str(owner), "--regid", str(owner), "--clear-groups")
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise ValueError(f"{name} isn't installed")
+    return found
+
+
+def _system_links() -> list[str]:
+    """/bin, /lib and so on as the host has them: links into /usr, or folders."""
+    parts: list[str] = []
+    for name in ("/bin", "/sbin", "/lib", "/lib64"):
+        if os.path.islink(name):
+            parts += ["--symlink", os.readlink(name), name]
+        elif os.path.isdir(name):
+            parts += ["--ro-bind", name, name]
+    return parts
+
+
+def _write_etc(etc: Path) -> Path:
+    """A minimal /etc: what programs need to start and to name the user, and nothing about the host."""
+    etc.mkdir(mode=0o755)
+    etc.chmod(0o755)
+    (etc / "passwd").write_text(f"root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:{HOME}:/bin/bash\n")
+    (etc / "group").write_text("root:x:0:\nagent:x:1000:\n")
+    (etc / "hosts").write_text("127.0.0.1 localhost sandbox\n")
+    (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+    for name in _COPIED_ETC:
+        source, target = Path("/etc", name), etc / name
+        if source.is_dir():
+            shutil.copytree(source, target, symlinks=True)
+        elif source.exists():
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(source, target)
+    return etc

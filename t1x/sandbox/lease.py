@@ -1,0 +1,142 @@
+"""One trial's sandbox on this machine.
+
+Invariants: those of `t1x.sandbox.protocol`. A cancelled call kills what it ran;
+whatever is interrupted, `destroy` or `end_now` ends it.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from t1x.sandbox.child import Child
+from t1x.sandbox.fresh import FreshRun
+from t1x.sandbox.isolation import Isolation
+from t1x.sandbox.protocol import ExecResult, SandboxError
+from t1x.sandbox.removal import remove_tree
+from t1x.sandbox.shell import Shell
+from t1x.sandbox.trial_folder import TrialFolder
+
+_KILL_TIMEOUT = 30.0
+"""Seconds for killed processes to be gone; longer means that the kernel holds one."""
+
+
+class LocalLease:
+    """See `SandboxLease`."""
+
+    def __init__(self, id: str, isolation: Isolation, trial: TrialFolder, output_limit: int, forget: Callable[[str], None]) -> None:
+        self.id = id
+        self._isolation = isolation
+        self._trial = trial
+        self._output_limit = output_limit
+        self._forget = forget
+        self._state: Literal["running", "stopped", "destroyed"] = "running"
+        self._shell: Shell | None = None
+        self._children: list[Child] = []
+        self._ending: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Starts the shell. Raises `SandboxError`."""
+        self._shell = Shell(self._isolation, self._trial, self._output_limit)
+        self._children.append(self._shell.child)
+        await self._shell.start()
+
+    async def exec(self, command: str, timeout: float) -> ExecResult:
+        self._require("running")
+        if "\0" in command:
+            return ExecResult("a command can't hold a NUL character; nothing was run\n", exit_code=2)
+        assert self._shell is not None
+        died_before = not self._shell.alive
+        if died_before:
+            await self._restart()
+        try:
+            result = await self._shell.run(command, timeout)
+        except BaseException:
+            self._shell.kill()
+            raise
+        self._require("running")
+        if self._shell.alive and not died_before:
+            return result
+        if not self._shell.alive:
+            await self._restart()
+        return ExecResult(result.output, result.exit_code, result.timed_out, shell_restarted=True, truncated=result.truncated)
+
+    async def upload(self, path: str, content: bytes, mode: int = 0o644) -> None:
+        self._require("running", "stopped")
+        self._trial.write(path, content, mode)
+
+    async def download(self, path: str) -> bytes:
+        self._require("running", "stopped")
+        return self._trial.read(path)
+
+    async def stop(self) -> None:
+        self._require("running", "stopped")
+        self._state = "stopped"
+        await self._end_processes()
+
+    def private_folder(self) -> Path:
+        self._require("running", "stopped")
+        return self._trial.private_folder()
+
+    async def run_fresh(
+        self, argv: Sequence[str], *, read_only: Mapping[Path, str], writable: Mapping[Path, str], timeout: float
+    ) -> ExecResult:
+        self._require("stopped")
+        fresh = FreshRun(self._isolation, self._trial, self._isolation.fresh(self._trial, argv, read_only, writable))
+        self._children.append(fresh.child)
+        try:
+            return await fresh.finish(self._output_limit, timeout)
+        finally:
+            await self._end_processes()
+
+    async def destroy(self) -> None:
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    def end_now(self) -> None:
+        """`destroy` without an event loop, for what must end at once. Raises `SandboxError` where a process can't be killed."""
+        self._state = "destroyed"
+        self._kill()
+        if not all(child.wait_blocking(_KILL_TIMEOUT) for child in self._children):
+            raise SandboxError(f"sandbox {self.id}: the kernel holds a killed process back; its folder {self._trial.path} is left")
+        self._close()
+        for _ in remove_tree(self._trial.path):
+            pass
+        self._forget(self.id)
+
+    async def _end(self) -> None:
+        self._state = "destroyed"
+        try:
+            await self._end_processes()
+            for _ in remove_tree(self._trial.path):
+                await asyncio.sleep(0)
+        finally:
+            self.end_now()
+
+    async def _end_processes(self) -> None:
+        self._kill()
+        alive = [asyncio.shield(child.watch()) for child in self._children if child.poll() is None]
+        if alive:
+            await asyncio.wait(alive, timeout=_KILL_TIMEOUT)
+        if any(child.poll() is None for child in self._children):
+            raise SandboxError(f"sandbox {self.id}: the kernel holds a killed process back")
+        self._close()
+
+    def _kill(self) -> None:
+        for child in self._children:
+            self._isolation.kill(self._trial, child)
+
+    def _close(self) -> None:
+        self._children.clear()
+        if self._shell is not None:
+            self._shell.close()
+            self._shell = None
+
+    async def _restart(self) -> None:
+        await self._end_processes()
+        await self.start()
+
+    def _require(self, *states: str) -> None:
+        if self._state not in states:
+            raise SandboxError(f"sandbox {self.id} is {self._state}")

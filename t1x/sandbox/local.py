@@ -1,0 +1,52 @@
+"""Sandboxes on this machine, as components."""
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, PositiveInt
+
+from t1x.config import Role
+from t1x.sandbox.protocol import Sandbox, SandboxHost
+
+
+class LocalLimits(BaseModel):
+    """What both local sandboxes take."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    memory: Annotated[PositiveInt, Role.PLACEMENT] = 2048
+    """Address space of one process, MiB (RLIMIT_AS). There is no limit on the sum: that takes control groups."""
+    processes: Annotated[PositiveInt, Role.PLACEMENT] = 256
+    """Processes and threads of one sandbox at a time (RLIMIT_NPROC). Linux before 5.14 counts them by user, over all of its
+    sandboxes; started by root, each sandbox has a user of its own. `ProcessSandbox` has the limit only when started by root."""
+    file_size: Annotated[PositiveInt, Role.PLACEMENT] = 256
+    """Largest file that a process may write, MiB (RLIMIT_FSIZE)."""
+    output_limit: PositiveInt = 10_000
+    """Bytes of one command's output that are kept, half from its beginning, half from its end (Terminus-2's 10,000)."""
+    create_concurrency: Annotated[PositiveInt, Role.PLACEMENT] = 8
+    """Sandboxes being created at a time; the others wait."""
+    root: Annotated[Path | None, Role.PLACEMENT] = None
+    """Folder in which the folder of all sandboxes is made; the system's temp folder where None."""
+
+
+class BubblewrapSandbox(LocalLimits, Sandbox):
+    """Each trial in Linux namespaces of its own, without network, over a read-only system; needs the program bubblewrap."""
+
+    def build(self) -> SandboxHost:
+        from t1x.sandbox.local_build import build_bubblewrap
+
+        return build_bubblewrap(self)
+
+
+class ProcessSandbox(LocalLimits, Sandbox):
+    """Each trial as ordinary processes in a folder of its own, for hosts without namespaces. It isolates nothing."""
+
+    def build(self) -> SandboxHost:
+        from t1x.sandbox.local_build import build_process
+
+        warnings.warn(
+            "ProcessSandbox isolates nothing: commands see this machine's files and its network, and can tamper with the verifier",
+            stacklevel=2,
+        )
+        return build_process(self)

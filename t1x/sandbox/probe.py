@@ -1,0 +1,83 @@
+"""Whether bubblewrap works on this host, and if not, what to do about it."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from t1x.sandbox.isolation import Launch
+
+_OR = "or choose `@ProcessSandbox()`, which isolates nothing"
+_SYSCTLS = (
+    ("kernel/unprivileged_userns_clone", "0", "1"),
+    ("user/max_user_namespaces", "0", "15000"),
+    ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+)
+"""(sysctl, the value that forbids user namespaces to ordinary users, one that allows them)."""
+CHECK = "cat /proc/self/uid_map; grep CapEff /proc/self/status; ls /sys/class/net 2>/dev/null; grep -c : /proc/net/dev"
+"""Run inside by the probe; `check_inside` reads what it prints."""
+
+
+def require_programs() -> None:
+    """Raises `ValueError` where bubblewrap or what it needs isn't installed."""
+    missing = {"bwrap": "bubblewrap", "setpriv": "util-linux", "bash": "bash"}
+    packages = [package for program, package in missing.items() if shutil.which(program) is None]
+    if packages:
+        names = " ".join(packages)
+        raise ValueError(f"BubblewrapSandbox needs {names}, which this machine lacks: `apt-get install {names}`, {_OR}")
+
+
+def probe(launch: Launch) -> None:
+    """Runs a launch whose command is `CHECK` and raises `ValueError` where it fails or finds itself not confined."""
+    try:
+        run = subprocess.run(
+            launch.argv,
+            env=launch.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"bubblewrap doesn't start within 60 s on this machine; check `{' '.join(launch.argv)}`, {_OR}") from error
+    if run.returncode != 0:
+        raise ValueError(f"bubblewrap doesn't work on this machine ({run.stderr.strip()}): {_advice(run.stderr)}, {_OR}")
+    require_confined(run.stdout)
+
+
+def require_confined(printed: str) -> None:
+    """Raises `ValueError` unless the output of `CHECK` shows one mapped user, no capability and no network but the loopback."""
+    one_user = re.match(r"\s*1000\s+\d+\s+1\n", printed) is not None
+    no_capability = re.search(r"CapEff:\s*0+\n", printed) is not None
+    no_network = printed.rstrip().endswith("\n1")
+    if not (one_user and no_capability and no_network):
+        raise ValueError(
+            f"bubblewrap starts on this machine but doesn't confine: {printed!r}; is it a wrapper? Use the distribution's, {_OR}"
+        )
+
+
+def _advice(stderr: str) -> str:
+    forbidding = [(name, allowed) for name, bad, allowed in _SYSCTLS if _read(Path("/proc/sys", name)) == bad]
+    if forbidding:
+        return "user namespaces are forbidden here; " + ", ".join(f"`sysctl -w {n.replace('/', '.')}={v}`" for n, v in forbidding)
+    if "proc" in stderr:
+        return (
+            "a new /proc can't be mounted; in a container, start it with `--security-opt systempaths=unconfined` or `--privileged`"
+        )
+    if "namespace" in stderr or "setting up uid map" in stderr or "pivot_root" in stderr:
+        return (
+            "in a container, start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined` or `--privileged`"
+        )
+    if "Can't find source path" in stderr or "Permission denied" in stderr:
+        return "the sandboxes' folder can't be reached by an unprivileged user; set `root` to a folder that anyone may enter"
+    if "nknown option" in stderr:
+        return "it is too old; 0.4 or newer is needed"
+    return "see what it says"
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None

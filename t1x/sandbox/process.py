@@ -1,0 +1,94 @@
+"""No isolation: ordinary processes in the trial's folder.
+
+Commands start in the work folder and have to name files relative to it: nothing can be mounted at /app. The verifier's files are
+copied and the absolute paths they name (work folder, mounted folders) rewritten. Processes are found by their user where we are root,
+else by `T1X_ROOT` in their environment, which a hostile one can remove.
+"""
+
+import os
+import re
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from t1x.sandbox.bubblewrap import BASH, PATH, as_user
+from t1x.sandbox.child import Child
+from t1x.sandbox.isolation import Launch, Limits
+from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
+
+MARK = "T1X_ROOT"
+_KILL_ROUNDS = 100
+
+
+class Process:
+    """Starts shells and processes as they are; see `Isolation`."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def shell(self, trial: TrialFolder) -> Launch:
+        env = {"PATH": PATH, "HOME": str(trial.mounts[HOME]), "USER": "agent", "LANG": "C.UTF-8", "TERM": "dumb"}
+        return self._launch(trial, BASH, {**env, "TMPDIR": str(trial.mounts[TMP])})
+
+    def prologue(self, trial: TrialFolder) -> str:
+        limits = self._limits.as_shell(processes=trial.owner is not None)
+        return f"{limits}; cd {trial.work}"
+
+    def fresh(self, trial: TrialFolder, argv: Sequence[str], read_only: Mapping[Path, str], writable: Mapping[Path, str]) -> Launch:
+        paths = {trial.workdir: trial.work} | {inside: folder for folder, inside in writable.items()}
+        copies = {folder: trial.private_folder() / "copy" for folder in read_only}
+        paths |= {inside: copies[folder] for folder, inside in read_only.items()}
+        for folder, copy in copies.items():
+            shutil.copytree(folder, copy)
+            for path in (copy, *copy.rglob("*")):
+                path.chmod(0o755)
+                if path.is_file():
+                    path.write_bytes(_rewrite(path.read_bytes(), paths))
+        words = [os.fsdecode(_rewrite(os.fsencode(word), paths)) for word in argv]
+        env = {"PATH": PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8", "TMPDIR": str(trial.private_folder())}
+        return self._launch(trial, (*BASH, "-c", self.prologue(trial) + '; exec "$@"', "bash", *words), env)
+
+    def shell_pid(self, child: Child) -> int | None:
+        return child.pid if child.poll() is None else None
+
+    def kill(self, trial: TrialFolder, child: Child) -> None:
+        child.kill_group()
+        for _ in range(_KILL_ROUNDS):
+            found = _processes(trial)
+            for pid in found:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not found:
+                return
+
+    def _launch(self, trial: TrialFolder, argv: Sequence[str], env: dict[str, str]) -> Launch:
+        return Launch((*as_user(trial.owner), *argv), {**env, MARK: str(trial.path)})
+
+
+def _processes(trial: TrialFolder) -> list[int]:
+    """The trial's living processes."""
+    mark = f"{MARK}={trial.path}\0".encode()
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            if trial.owner is not None:
+                ours = os.stat(f"/proc/{name}").st_uid == trial.owner
+            else:
+                with open(f"/proc/{name}/environ", "rb") as environ:
+                    ours = mark in environ.read() + b"\0"
+            if ours and not _is_zombie(name):
+                found.append(int(name))
+    return found
+
+
+def _is_zombie(pid: str) -> bool:
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        return stat.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+
+
+def _rewrite(content: bytes, paths: Mapping[str, Path]) -> bytes:
+    """Text with every absolute path inside replaced by the host's."""
+    names = b"|".join(re.escape(os.fsencode(inside)) for inside in sorted(paths, key=len, reverse=True))
+    return re.sub(rb"(?<![\w./-])(" + names + rb")(?![\w.-])", lambda found: os.fsencode(paths[os.fsdecode(found[1])]), content)
