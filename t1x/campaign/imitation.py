@@ -1,0 +1,66 @@
+"""The worker of `SupervisedStart`: records demonstrations, then trains the policy on them."""
+
+from collections.abc import Sequence
+
+from t1x.campaign.assembly import Assembly, let_through_cancellation
+from t1x.campaign.start import SupervisedStart
+from t1x.grading.reward import Reward
+from t1x.rollout.demonstrate import demonstrate
+from t1x.rollout.metrics import evaluation_metrics
+from t1x.rollout.records import Trial
+from t1x.tasks.task import Task
+
+LOGGED_EVERY = 10
+"""Optimizer steps between two points of `sft/loss`."""
+
+
+async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
+    """Logs the demonstrations' own resolved rate and `sft/loss` (nats a token)."""
+    pool = start.pool.build()
+    tasks = [pool[index] for index in range(len(pool))]
+    verified = await _record(start, assembly, tasks[: start.verified], 0, assembly.campaign.reward)
+    others = await _record(start, assembly, tasks[start.verified :], len(verified), None)
+    trajectories = [trajectory for trial in (*verified, *others) for trajectory in trial.trajectories]
+    if not trajectories:
+        raise RuntimeError(
+            f"none of {len(tasks)} demonstrations could be recorded; the first says: {[*verified, *others][0].error}"
+        )
+    metrics = evaluation_metrics(verified)
+    if "resolved_rate" in metrics:
+        quality = {name: metrics[name] for name in ("resolved_rate", "resolved_rate_se") if name in metrics}
+        assembly.tracked.metrics({f"demonstrations/{name}": value for name, value in quality.items()}, 0)
+        assembly.progress.say(
+            f"{len(trajectories)} demonstrations recorded ({type(start.demonstrations).__name__}); of the {int(metrics['valid'])} that "
+            f"were verified {metrics['resolved_rate']:.0%} resolve their task"
+        )
+    steps = getattr(start.fine_tuning, "steps", 0)
+    with assembly.progress.phase("learning from demonstrations", steps) as phase:
+
+        def on_step(step: int, loss: float) -> None:
+            let_through_cancellation()
+            if step % LOGGED_EVERY == 0:
+                assembly.tracked.metrics({"sft/loss": loss}, step)
+            phase.advance(note=f"loss {loss:.3f}")
+
+        losses = start.fine_tuning.fit(assembly.policy, trajectories, on_step)
+    assembly.progress.say(
+        f"learned from demonstrations: loss {losses[0]:.3f} → {losses[-1]:.3f} nats a token in {len(losses)} steps"
+    )
+
+
+async def _record(
+    start: SupervisedStart, assembly: Assembly, tasks: Sequence[Task], offset: int, reward: Reward | None
+) -> list[Trial]:
+    commands = [start.demonstrations.commands(task, start.demonstrations.rng(offset + index)) for index, task in enumerate(tasks)]
+    with assembly.progress.phase("recording demonstrations", len(tasks)) as phase:
+        return await demonstrate(
+            tasks,
+            commands,
+            host=assembly.host,
+            tokenizer=assembly.tokenizer,
+            harness=assembly.campaign.harness,
+            stitcher=assembly.campaign.stitcher,
+            reward=reward,
+            concurrency=assembly.campaign.concurrency,
+            on_trial=lambda _: phase.advance(),
+        )

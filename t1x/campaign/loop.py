@@ -1,0 +1,113 @@
+"""The loop of a campaign: evaluate, start, evaluate, warm the critic up, train, evaluate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from t1x.campaign.assembly import Assembly
+from t1x.campaign.cursor import PoolCursor
+from t1x.campaign.evaluate import Score, evaluate
+from t1x.campaign.training import TrainingStep
+from t1x.engine.embedded import EmbeddedEngine
+from t1x.engine.protocol import EngineWorker
+from t1x.model.checkpoint import save_pretrained, to_hf
+from t1x.model.qwen3_moe import Qwen3Moe
+from t1x.model.value import ValueModel
+from t1x.rollout.records import Trial
+from t1x.rollout.streams import stream
+from t1x.training.algorithm import PPO
+from t1x.training.trainer import TorchTrainer
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a campaign has come to so far; filled as it goes, so that an interrupted one can still be told of."""
+
+    scores: list[Score] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    """Training steps made."""
+    metrics: list[dict[str, float]] = field(default_factory=list)
+    """Of each of `steps`."""
+    transcripts: list[Trial] = field(default_factory=list)
+    """Trials of the last evaluation."""
+    checkpoint: Path | None = None
+    """The newest."""
+
+
+async def run_loop(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
+    """Runs the whole campaign. Raises what stops it; `outcome` then holds what there was."""
+    campaign = assembly.campaign
+    assert isinstance(campaign.algorithm, PPO), "the only algorithm there is"
+    assert isinstance(campaign.trainer, TorchTrainer), "the only trainer there is"
+    assert isinstance(campaign.engine, EmbeddedEngine), "the only engine there is"
+    assert isinstance(campaign.model, Qwen3Moe), "the only model there is"
+    engine = campaign.engine.build(campaign.model, to_hf(assembly.policy))
+    try:
+        await _evaluate_all(assembly, engine, outcome, "untrained", 0, last=0)
+        await campaign.start.prepare(assembly)
+        await engine.publish(0, to_hf(assembly.policy))
+        critic = campaign.model.build_value(stream(campaign.seed, "critic") >> 1)
+        critic.start_from(assembly.policy)
+        _checkpoint(assembly, critic, folder / "checkpoints" / "start", outcome)
+        await _evaluate_all(assembly, engine, outcome, "start", 0, last=0)
+
+        trainer = campaign.trainer.build(assembly.policy, critic, campaign.algorithm)
+        cursor = PoolCursor(campaign.pool.build(), campaign.seed)
+        training = TrainingStep(assembly, engine, trainer, campaign.algorithm, cursor)
+        await _warm_up(assembly, training)
+        await _train(assembly, training, engine, outcome)
+        if campaign.steps:
+            _checkpoint(assembly, critic, folder / "checkpoints" / "final", outcome)
+    finally:
+        await engine.close()
+
+
+async def _warm_up(assembly: Assembly, training: TrainingStep) -> None:
+    batches = assembly.campaign.critic_warmup
+    for index in range(batches):
+        metrics = await training.warm_up_critic(index)
+        assembly.tracked.metrics({f"warmup/{name}": value for name, value in metrics.items()}, index)
+        assembly.progress.say(f"critic warm-up {index + 1}/{batches}: {_told(metrics)}")
+
+
+async def _train(assembly: Assembly, training: TrainingStep, engine: EngineWorker, outcome: Outcome) -> None:
+    campaign = assembly.campaign
+    with assembly.progress.phase("training", campaign.steps) as phase:
+        for step in range(1, campaign.steps + 1):
+            metrics, rolled = await training.train(step)
+            assembly.tracked.metrics(metrics, step)
+            outcome.steps.append(step)
+            outcome.metrics.append(metrics)
+            outcome.transcripts = list(rolled.admitted)
+            phase.advance(note=_told(metrics))
+            assembly.progress.say(f"step {step}/{campaign.steps}: {_told(metrics)}")
+            await _evaluate_all(assembly, engine, outcome, f"step {step}", step, last=campaign.steps)
+
+
+async def _evaluate_all(assembly: Assembly, engine: EngineWorker, outcome: Outcome, policy: str, step: int, *, last: int) -> None:
+    for suite in assembly.campaign.suites:
+        if suite.due(step, last):
+            scores, trials = await evaluate(assembly, engine, suite, policy, step)
+            outcome.scores += scores
+            outcome.transcripts = trials
+
+
+def _checkpoint(assembly: Assembly, critic: ValueModel, folder: Path, outcome: Outcome) -> None:
+    """Weights only."""
+    save_pretrained(assembly.policy, folder / "policy")
+    save_pretrained(critic, folder / "critic")
+    outcome.checkpoint = folder
+
+
+def _told(metrics: Mapping[str, float]) -> str:
+    """A step in a line; what a step doesn't have is left out."""
+    shown = {
+        "rollout/reward_mean": "reward {:.3f}",
+        "rollout/resolved_rate": "resolved {:.2f}",
+        "rollout/turns_mean": "turns {:.1f}",
+        "critic/explained_variance": "EV {:+.2f}",
+        "actor/entropy": "entropy {:.2f}",
+        "mismatch/engine_gap": "gap {:.1e}",
+        "time/step": "{:.1f} s",
+    }
+    return ", ".join(text.format(metrics[name]) for name, text in shown.items() if name in metrics)

@@ -1,0 +1,76 @@
+"""What is going on and how long it will take: live bars in a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+QUIET = 20.0
+"""Seconds between two lines of a phase where there is no terminal."""
+
+
+class Phase:
+    """One piece of work of known size. `advance` is called as it gets done."""
+
+    def __init__(self, report: "ProgressReport", title: str, total: int) -> None:
+        self._report, self._title, self._total = report, title, total
+        self._done = 0
+        self._started = self._spoke = time.monotonic()
+        self._bar = report.bars.add_task(title, total=total, note="") if report.live else None
+
+    def advance(self, by: int = 1, note: str = "") -> None:
+        """Another `by` of it is done; `note` is a few words on how it goes."""
+        self._done += by
+        if self._bar is not None:
+            self._report.bars.update(self._bar, completed=self._done, note=note)
+        elif time.monotonic() - self._spoke > QUIET and self._done < self._total:
+            self._spoke = time.monotonic()
+            left = (self._spoke - self._started) * (self._total - self._done) / self._done
+            self._report.console.print(f"  {self._title}: {self._done}/{self._total}, {left:.0f} s left  {note}", highlight=False)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._report.bars.remove_task(self._bar)
+
+
+class ProgressReport:
+    """Phases of a run on one console. A context manager."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.live = console.is_terminal
+        self.bars = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("elapsed,"),
+            TimeRemainingColumn(),
+            TextColumn("left  [dim]{task.fields[note]}"),
+            console=console,
+            transient=True,
+        )
+
+    def __enter__(self) -> "ProgressReport":
+        if self.live:
+            self.bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.bars.stop()
+
+    @contextmanager
+    def phase(self, title: str, total: int) -> Iterator[Phase]:
+        """A phase; its bar goes when the block ends."""
+        phase = Phase(self, title, total)
+        try:
+            yield phase
+        finally:
+            phase.close()
+
+    def say(self, text: str) -> None:
+        """One line that stays."""
+        self.console.print(text, highlight=False)

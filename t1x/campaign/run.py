@@ -1,0 +1,104 @@
+"""Running a campaign from a resolved file: its folder, its tracking, and what is said at the end, however it ends.
+
+Invariant: when it returns or raises, no sandbox is left and the tracked run is closed with its status.
+"""
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+from rich.console import Console
+
+from t1x.campaign.assembly import Assembly
+from t1x.campaign.campaign import Campaign
+from t1x.campaign.loop import Outcome, run_loop
+from t1x.campaign.progress import ProgressReport
+from t1x.campaign.report import summary, write_report
+from t1x.config import Resolved, dump
+from t1x.config.mapping import to_mapping
+from t1x.model.qwen3_moe import Qwen3Moe
+from t1x.rollout.streams import stream
+from t1x.sandbox.protocol import SandboxHost
+from t1x.tracking.protocol import TrackedRun
+
+
+def run_campaign(resolved: Resolved) -> Path:
+    """Runs the campaign and returns its folder. Raises `ValueError` for what the user can mend (a host without bubblewrap, an unwritable
+    folder); `KeyboardInterrupt` after Ctrl-C or SIGTERM."""
+    campaign = resolved.root
+    assert isinstance(campaign, Campaign)
+    console = Console(stderr=False)
+    host = campaign.sandbox.build()
+    folder = new_folder(campaign, resolved.path.stem)
+    (folder / "config.gin").write_text(dump(campaign), encoding="utf-8")
+    console.print(f"{folder.name}: {resolved.path}", highlight=False)
+    outcome = Outcome()
+    try:
+        with campaign.tracking.build(folder, folder.name) as tracked, ProgressReport(console) as progress:
+            tracked.params(to_mapping(campaign))
+            tracked.artifact(folder / "config.gin")
+            try:
+                asyncio.run(_live(campaign, host, tracked, progress, folder, outcome))
+            finally:
+                for path in write_report(folder / "report", outcome, folder.name):
+                    tracked.artifact(path, "report")
+    except BaseException:
+        console.print(_stopped(folder, outcome), highlight=False)
+        raise
+    console.print(summary(outcome, campaign.suites))
+    console.print(_finished(folder, campaign), highlight=False)
+    return folder
+
+
+def new_folder(campaign: Campaign, experiment: str) -> Path:
+    """`<experiment>-<digest>-<seed>` in the runs folder, with a number behind it where that run was made before. Raises `ValueError` where
+    it can't be written."""
+    digest = hashlib.sha256(dump(campaign).encode()).hexdigest()[:8]
+    name = f"{experiment}-{digest}-{campaign.seed}"
+    try:
+        campaign.runs.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while True:
+            folder = campaign.runs / (name if number == 1 else f"{name}.{number}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                number += 1
+            else:
+                return folder
+    except OSError as error:
+        raise ValueError(
+            f"runs can't be kept in {campaign.runs}: {error.strerror}; set Campaign.runs to a folder you may write"
+        ) from error
+
+
+async def _live(
+    campaign: Campaign, host: SandboxHost, tracked: TrackedRun, progress: ProgressReport, folder: Path, outcome: Outcome
+) -> None:
+    assert isinstance(campaign.model, Qwen3Moe), "the only model there is"
+    try:
+        assembly = Assembly(
+            campaign=campaign,
+            tokenizer=campaign.tokenizer.build(),
+            host=host,
+            policy=campaign.model.build(stream(campaign.seed, "policy") >> 1),
+            tracked=tracked,
+            progress=progress,
+        )
+        await run_loop(assembly, folder, outcome)
+    finally:
+        await host.close()
+
+
+def _stopped(folder: Path, outcome: Outcome) -> str:
+    made = f"{len(outcome.steps)} training steps were made" if outcome.steps else "no training step was made"
+    weights = f"; weights are in {outcome.checkpoint}" if outcome.checkpoint else ""
+    return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. Run the same command to begin anew."
+
+
+def _finished(folder: Path, campaign: Campaign) -> str:
+    return (
+        f"report: {folder / 'report'}\n"
+        f"weights: {folder / 'checkpoints'}\n"
+        f"compare runs: mlflow ui --backend-store-uri sqlite:///{campaign.runs / 'mlflow.db'}"
+    )

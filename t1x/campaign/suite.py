@@ -1,0 +1,32 @@
+"""What a campaign is evaluated on."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from t1x.config import Component, Role
+from t1x.tasks.pool import Pool
+
+
+class Suite(Component):
+    """Held-out tasks and how often they are run."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
+    """Metrics are named `eval/<name>/…`."""
+    every: Annotated[int, Role.SCALE, Field(ge=0)] = 0
+    """Steps between evaluations during training. It is always run on the untrained policy, the start and the last step; 0: only there."""
+
+
+class PoolSuite(Suite):
+    """One attempt at each task, with random streams of its own, so that evaluating never changes training."""
+
+    pool: Pool
+    """Where its tasks come from; each mode takes the first ones."""
+    greedy: Annotated[int, Role.SCALE, Field(ge=0)] = 0
+    """Tasks run at temperature 0; 0 leaves that out."""
+    sampled: Annotated[int, Role.SCALE, Field(ge=0)] = 0
+    """Tasks run at temperature 1; 0 leaves that out."""
+
+    def due(self, step: int, last: int) -> bool:
+        """Whether it is run after training step `step` of `last`."""
+        return step == last or bool(self.every and step % self.every == 0)

@@ -1,0 +1,115 @@
+"""One training step: a rollout batch becomes critic and actor updates.
+
+Invariants:
+- critic values and behaviour log-probabilities are taken before either network is updated, and the critic is updated first;
+- every batch is audited; a token that isn't what its turn sampled stops the campaign.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from t1x.campaign.assembly import Assembly, named
+from t1x.campaign.cursor import PoolCursor
+from t1x.engine.protocol import EngineWorker
+from t1x.rollout.metrics import rollout_metrics
+from t1x.rollout.records import RolloutBatch
+from t1x.rollout.rollout import rollout
+from t1x.rollout.streams import stream
+from t1x.training.algorithm import PPO
+from t1x.training.batch import Batch
+from t1x.training.trainer import TrainerWorker
+from t1x.trajectory.audit import Audit, audit
+from t1x.trajectory.stitcher import TokenFidelityError
+
+
+class TrainingStep:
+    """Makes one step after the other; `metrics` are those of a step, by MLflow name."""
+
+    def __init__(
+        self, assembly: Assembly, engine: EngineWorker, trainer: TrainerWorker, algorithm: PPO, cursor: PoolCursor
+    ) -> None:
+        self._assembly, self._engine, self._trainer = assembly, engine, trainer
+        self._algorithm, self._cursor = algorithm, cursor
+
+    async def warm_up_critic(self, index: int) -> dict[str, float]:
+        """One rollout batch that updates only the critic."""
+        clock = _Clock()
+        batch, metrics, _ = await self._rollout("warmup", index, clock)
+        with clock.measure("critic"):
+            values = self._trainer.values(batch)
+            _, returns = self._algorithm.advantages(batch, values)
+            metrics |= self._trainer.update_critic(batch, values, returns)
+        return metrics | clock.metrics()
+
+    async def train(self, step: int) -> tuple[dict[str, float], RolloutBatch]:
+        """One rollout batch that updates critic and actor; the new weights are published as version `step`."""
+        clock = _Clock()
+        router = self._assembly.campaign.router
+        batch, metrics, rolled = await self._rollout("train", step, clock)
+        with clock.measure("critic"):
+            values = self._trainer.values(batch)
+            advantages, returns = self._algorithm.advantages(batch, values)
+        with clock.measure("actor"):
+            behaviour = self._trainer.log_probs(batch, router.behaviour)
+        with clock.measure("critic"):
+            metrics |= self._trainer.update_critic(batch, values, returns)
+        with clock.measure("actor"):
+            metrics |= self._trainer.update_actor(batch, advantages, behaviour, router.update)
+        with clock.measure("publish"):
+            await self._engine.publish(step, self._trainer.weights())
+        return metrics | clock.metrics(), rolled
+
+    async def _rollout(self, purpose: str, step: int, clock: "_Clock") -> tuple[Batch, dict[str, float], RolloutBatch]:
+        campaign = self._assembly.campaign
+        tasks = self._cursor.take(campaign.scheduler.launches(campaign.batch))
+        with clock.measure("rollout"), self._assembly.progress.phase(f"{purpose} rollout {step}", len(tasks)) as phase:
+            rolled = await rollout(
+                named(purpose, step, tasks),
+                batch=campaign.batch,
+                scheduler=campaign.scheduler,
+                run=self._assembly.runner(self._engine, purpose, step, campaign.temperature),
+                concurrency=campaign.concurrency,
+                on_trial=lambda _: phase.advance(),
+            )
+        if not rolled.admitted:
+            causes = Counter(f"{trial.ended_by}: {trial.error}" for trial in rolled.others)
+            raise RuntimeError(
+                f"{purpose} rollout {step} has no valid trial: " + "; ".join(f"{n} × {why}" for why, n in causes.items())
+            )
+        with clock.measure("audit"):
+            found = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit())
+        if found.own_turn_violations:
+            raise TokenFidelityError(
+                f"{purpose} rollout {step}: {found.own_turn_violations} tokens aren't what their turns sampled"
+            )
+        samples = [
+            (trajectory, trial.reward, index)
+            for index, trial in enumerate(rolled.admitted)
+            for trajectory in trial.trajectories
+            if trial.reward is not None
+        ]
+        trajectories, rewards, trials = zip(*samples, strict=True)
+        batch = Batch(trajectories, np.array(rewards), np.array(trials), seed=stream(campaign.seed, "order", purpose, step))
+        return batch, rollout_metrics(rolled) | found.metrics(), rolled
+
+
+class _Clock:
+    """Wall-clock seconds by phase; `time/step` is all of it."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, phase: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self._seconds[phase] = self._seconds.get(phase, 0.0) + time.perf_counter() - started
+
+    def metrics(self) -> dict[str, float]:
+        seconds = self._seconds | {"step": time.perf_counter() - self._started}
+        return {f"time/{phase}": value for phase, value in seconds.items()}
