@@ -47,7 +47,7 @@ class MoeLayer(nn.Module):
         chosen = logits.topk(self.k).indices if replayed is None else replayed
         weights = logits.gather(1, chosen).softmax(-1) if self.normalize else logits.softmax(-1).gather(1, chosen)
         weights = weights.to(x.dtype)
-        few = len(x) <= DENSE_TOKENS and not torch.is_grad_enabled()
+        few = len(x) <= DENSE_TOKENS and torch.is_inference_mode_enabled()
         mixed = self._all_experts(x, chosen, weights) if few else self._own_experts(x, chosen, weights)
         return Routed(mixed, chosen, logits)
 

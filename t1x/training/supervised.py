@@ -26,7 +26,7 @@ def fit(
     optimizer = spec.optimizer.build(model.parameters(), total_steps=spec.steps)
     lengths = np.array([len(trajectory.token_ids) for trajectory in trajectories])
     nowhere = np.zeros(len(trajectories), dtype=np.int64)
-    batches = _batches(lengths, spec.batch, np.random.default_rng(spec.seed))
+    batches = epochs(lengths, spec.batch, np.random.default_rng(spec.seed))
     losses = []
     for step in range(spec.steps):
         micro = pack(trajectories, next(batches), nowhere)
@@ -51,16 +51,15 @@ def balance_loss(output: ModelOutput, real: Tensor) -> Tensor:
     return torch.stack(layers).mean()
 
 
-def _batches(lengths: npt.NDArray[np.int64], size: int, random: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
+def epochs(lengths: npt.NDArray[np.int64], size: int, random: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
     """Endless batches of indices, each demonstration once an epoch (a remainder smaller than a batch waits for another epoch),
     those of one batch of like length."""
     size = min(size, len(lengths))
     while True:
-        order = random.permutation(len(lengths))
+        order = random.permutation(len(lengths))[: len(lengths) // size * size]
         batches = []
-        for start in range(0, len(order), size * BUCKET):
-            bucket = order[start : start + size * BUCKET]
-            bucket = bucket[np.argsort(lengths[bucket], kind="stable")]
-            batches += [bucket[at : at + size] for at in range(0, len(bucket) - size + 1, size)]
+        for bucket in np.split(order, range(size * BUCKET, len(order), size * BUCKET)):
+            by_length = bucket[np.argsort(lengths[bucket], kind="stable")]
+            batches += np.split(by_length, len(bucket) // size)
         for index in random.permutation(len(batches)):
             yield batches[index]

@@ -1,0 +1,140 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t1x.training.batch import Batch
+from t1x.training.microbatch import pack, split
+from t1x.trajectory.records import VersionSpan
+
+
+def one(trajectory, **changes):
+    return Batch([replace(trajectory, **changes)], np.zeros(1), np.zeros(1, dtype=int), seed=0)
+
+
+@pytest.fixture
+def trajectory(make_trajectory):
+    return make_trajectory(np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [("token_ids", "token ids"), ("loss_mask", "loss mask"), ("logprobs", "log-probabilities"), ("routed_experts", "routing rows")],
+)
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_sample_whose_streams_disagree_is_refused(trajectory, stream, said, change):
+    values = getattr(trajectory, stream)
+    values = values[:-1] if change < 0 else np.concatenate([values, values[-1:]])
+    with pytest.raises(ValueError, match=rf"sample 0: its streams disagree.*{len(values)}[a-z ]* {said}"):
+        one(trajectory, **{stream: values})
+
+
+def test_unsound_samples_are_refused_by_name(trajectory):
+    n = len(trajectory.token_ids)
+    first = np.arange(n) == 0
+    nothing, zeros = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.float32)
+    with pytest.raises(ValueError, match="no token carries loss"):
+        one(trajectory, loss_mask=nothing, logprobs=zeros)
+    with pytest.raises(ValueError, match="first token carries loss"):
+        one(trajectory, loss_mask=first, logprobs=zeros)
+    with pytest.raises(ValueError, match="not finite"):
+        one(trajectory, logprobs=np.where(trajectory.loss_mask, np.float32("nan"), np.float32(0)))
+    with pytest.raises(ValueError, match="where the mask is false"):
+        one(trajectory, logprobs=np.full(n, -1, dtype=np.float32))
+    with pytest.raises(ValueError, match="temperature"):
+        one(trajectory, temperature=0.0)
+    with pytest.raises(ValueError, match=r"versions \[0, 1\]"):
+        one(trajectory, versions=(VersionSpan(0, 3, 0), VersionSpan(3, n, 1)))
+
+
+def test_rewards_that_do_not_fit_are_refused(trajectory):
+    with pytest.raises(ValueError, match="rewards have shape"):
+        Batch([trajectory], np.zeros(2), np.zeros(1, dtype=int), seed=0)
+    with pytest.raises(ValueError, match="sample 1: the reward is not finite"):
+        Batch([trajectory] * 2, np.array([0, np.inf]), np.arange(2), seed=0)
+    with pytest.raises(ValueError, match="sample 2: its reward differs"):
+        Batch([trajectory] * 3, np.array([1.0, 2.0, 3.0]), np.array([0, 1, 0]), seed=0)
+    with pytest.raises(ValueError, match="at least one sample"):
+        Batch([], np.zeros(0), np.zeros(0, dtype=int), seed=0)
+
+
+def test_flat_vectors_are_sample_major_in_position_order(make_batch):
+    batch = make_batch(np.random.default_rng(1), samples=5)
+    expected = [
+        float(trajectory.logprobs[j])
+        for trajectory in batch.trajectories
+        for j in range(len(trajectory.token_ids))
+        if trajectory.loss_mask[j]
+    ]
+    assert batch.sampler_logprobs.tolist() == expected
+    assert batch.loss_tokens == len(expected)
+    for index, trajectory in enumerate(batch.trajectories):
+        assert batch.sampler_logprobs[batch.offsets[index]] == trajectory.logprobs[trajectory.loss_mask][0]
+
+
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 2**31))
+def test_minibatches_visit_every_sample_once_in_a_seeded_order(samples, parts, seed):
+    batch = object.__new__(Batch)
+    object.__setattr__(batch, "trajectories", [None] * samples)
+    object.__setattr__(batch, "seed", seed)
+    made = batch.minibatches(parts, epoch=1)
+    assert len(made) == min(parts, samples)
+    assert sorted(np.concatenate(made)) == list(range(samples))
+    assert max(map(len, made)) - min(map(len, made)) <= 1
+    assert all((a == b).all() for a, b in zip(made, batch.minibatches(parts, epoch=1), strict=True))
+
+
+def test_epochs_differ_in_order(make_batch):
+    batch = make_batch(np.random.default_rng(2), samples=12)
+    assert batch.minibatches(3, epoch=0)[0].tolist() != batch.minibatches(3, epoch=1)[0].tolist()
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 100))
+def test_split_keeps_every_sample_and_the_budget(lengths, budget):
+    lengths = np.array(lengths)
+    parts = split(lengths, np.arange(len(lengths)), budget)
+    assert sorted(np.concatenate(parts)) == list(range(len(lengths)))
+    for part in parts:
+        assert len(part) == 1 or len(part) * lengths[part].max() <= budget
+
+
+def test_pack_takes_every_stream_through_the_same_offsets(make_batch):
+    batch = make_batch(np.random.default_rng(3), samples=6, trailing=2)
+    indices = np.array([4, 0, 5])
+    micro = pack(batch.trajectories, indices, batch.offsets, experts=6)
+    at = 0
+    for row, index in enumerate(indices):
+        trajectory = batch.trajectories[index]
+        flat = batch.offsets[index]
+        for j in range(micro.token_ids.shape[1]):
+            assert micro.real[row, j] == (j < len(trajectory.token_ids) - 1)
+            if not micro.real[row, j]:
+                assert not micro.keep[row, j]
+                continue
+            assert micro.token_ids[row, j] == trajectory.token_ids[j]
+            assert (micro.routing[row, j] == trajectory.routed_experts[j]).all()
+            assert micro.keep[row, j] == trajectory.loss_mask[j + 1]
+            if micro.keep[row, j]:
+                assert micro.targets[at] == trajectory.token_ids[j + 1]
+                assert micro.temperatures[at] == trajectory.temperature
+                assert micro.places[at] == flat
+                at, flat = at + 1, flat + 1
+    assert at == len(micro.targets) == len(micro.places)
+
+
+def test_padding_rows_hold_distinct_experts_and_load_them_equally(make_trajectory):
+    random = np.random.default_rng(4)
+    short, long = make_trajectory(random, turns=1, longest=1), make_trajectory(random, turns=30)
+    micro = pack([short, long], np.arange(2), np.zeros(2, dtype=int), experts=6)
+    padding = micro.routing[0][~micro.real[0]]
+    assert len(padding) > 50
+    assert (np.diff(np.sort(padding, axis=-1), axis=-1) > 0).all()
+    load = np.bincount(padding.flatten(), minlength=6)
+    assert load.max() - load.min() <= 2 * padding.shape[1]
+
+
+def test_no_routing_unless_asked_for(make_batch):
+    batch = make_batch(np.random.default_rng(5), samples=2)
+    assert pack(batch.trajectories, np.arange(2), batch.offsets).routing is None
