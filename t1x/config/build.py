@@ -67,7 +67,8 @@ class Builder:
     def _component(self, component: type[Component], spot: _Spot, given: Component | None = None) -> Any:
         """Builds a component from its bindings; what isn't bound comes from `given` (an instance that is some field's default), or
         else from the component's own defaults."""
-        bindings = self._table.take(component.__name__, spot.scope)
+        taken = self._table.take(component.__name__, spot.scope)
+        bindings = {name: binding for name, binding in taken.items() if name in component.model_fields}
         attempt = Attempt(component, spot.scope, spot.origin, bindings)
         for name, field in component.model_fields.items():
             binding = bindings.get(name)
