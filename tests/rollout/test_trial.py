@@ -1,0 +1,247 @@
+"""Trials in real sandboxes with real verifiers; the engine plays back what the agent says."""
+
+import asyncio
+import dataclasses
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t1x.engine.scripted import ScriptedEngine
+from t1x.grading.reward import Reward, TestCountReward
+from t1x.harness.records import EndedBy
+from t1x.harness.shell import ShellHarness
+from t1x.rollout.trial import run_trial
+from t1x.sandbox.local import BubblewrapSandbox
+from t1x.tasks.synthetic import SyntheticPool
+from t1x.tasks.task import TaskFile
+from t1x.text.bundled import BundledTokenizer
+from t1x.trajectory.audit import audit
+from t1x.trajectory.stitcher import RoutingRecordError, TokenStitcher
+
+tokenizer = BundledTokenizer().build()
+harness = ShellHarness(max_command_tokens=60, context_tokens=600, command_timeout=60)
+POOL = SyntheticPool(split="demo", size=6).build()
+TASK = POOL[0]
+REFERENCE = [command for goal in TASK.solution for command in goal.commands]
+SLEEP = f"sleep {os.getpid()}00"
+"""A command that nothing else on this machine runs."""
+
+
+@pytest.fixture
+def folder():
+    """One that an unprivileged user may enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+class Engine(ScriptedEngine):
+    """Plays back one session, "t", and knows whether it was released."""
+
+    def __init__(self, script):
+        super().__init__({"t": script})
+        self.released = []
+
+    async def release(self, session):
+        self.released.append(session)
+        await super().release(session)
+
+
+async def started(command):
+    """Waits for a process."""
+    while not alive(command):  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+
+
+def alive(command):
+    """Processes of this machine that were started by `command`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b" ".join(words).strip() == command.encode():
+            found.append(process)
+    return found
+
+
+class Attempt:
+    """One trial in a host of its own; afterwards nothing may be left of it."""
+
+    def __init__(self, folder, commands=(), script=None, task=TASK, **changes):
+        self.folder, self.task = folder, task
+        self.engine = Engine(harness.script(commands, tokenizer) if script is None else script)
+        self.changes = {"harness": harness, "reward": TestCountReward(), "engine": self.engine} | changes
+
+    async def run(self, host):
+        defaults = {"trial_id": "t", "host": host, "tokenizer": tokenizer, "stitcher": TokenStitcher()}
+        return await run_trial(self.task, **(defaults | self.changes), temperature=1.0, seed_for=lambda turn: turn)
+
+    async def play(self, meanwhile=None):
+        host = BubblewrapSandbox(root=self.folder).build()
+        try:
+            (run_folder,) = self.folder.iterdir()
+            before = sorted(run_folder.iterdir())
+            running = asyncio.create_task(self.run(host))
+            if meanwhile is not None:
+                await meanwhile(running)
+            await asyncio.wait([running])
+            assert sorted(run_folder.iterdir()) == before
+            assert self.engine.released in (["t"], [])
+            assert not alive(SLEEP)
+            return running.result()
+        finally:
+            await host.close()
+
+    def __call__(self, meanwhile=None):
+        return asyncio.run(self.play(meanwhile))
+
+
+def test_the_reference_solution_from_lease_to_reward(folder):
+    attempt = Attempt(folder, REFERENCE)
+    trial = attempt()
+    assert (trial.id, trial.task, trial.ended_by, trial.error) == ("t", TASK, EndedBy.DONE, "")
+    assert trial.report.resolved
+    assert trial.reward == TASK.assertions / 20
+    assert len(trial.turns) == len(REFERENCE) + 1
+    assert [text for role, text in trial.transcript if role == "assistant"] == [*REFERENCE, "done"]
+    assert set(trial.timings) == {"create", "agent", "verify", "destroy"}
+    (trajectory,) = trial.trajectories
+    assert tokenizer.decode(trajectory.token_ids[trajectory.loss_mask]) == "".join([*REFERENCE, "done"])
+    assert audit(trial.turns, trial.trajectories).own_turn_violations == 0
+    assert attempt.engine.released == ["t"]
+
+
+def test_the_final_state_is_judged_whatever_the_agent_says(folder):
+    nothing = Attempt(folder, [])()
+    assert (nothing.ended_by, nothing.report.resolved) == (EndedBy.DONE, False)
+    assert nothing.reward == nothing.report.passed / 20
+    unsaid = Attempt(folder, REFERENCE, harness=harness.model_copy(update={"max_turns": len(REFERENCE)}))()
+    assert (unsaid.ended_by, unsaid.report.resolved) == (EndedBy.TURN_LIMIT, True)
+
+
+def test_without_a_reward_nothing_is_verified(folder):
+    trial = Attempt(folder, REFERENCE, reward=None)()
+    assert (trial.ended_by, trial.report, trial.reward) == (EndedBy.DONE, None, None)
+    assert len(trial.trajectories) == 1
+    assert "verify" not in trial.timings
+
+
+def test_the_agents_deadline_ends_a_running_command_and_the_verifier_still_judges(folder):
+    task = dataclasses.replace(TASK, agent_timeout=1.0)
+    started = time.monotonic()
+    trial = Attempt(folder, [*REFERENCE, SLEEP], task=task)()
+    assert time.monotonic() - started < 20
+    assert trial.ended_by is EndedBy.AGENT_DEADLINE
+    assert trial.report.resolved
+    assert trial.reward == TASK.assertions / 20
+    assert len(trial.turns) == len(REFERENCE) + 1
+
+
+def test_an_engine_that_fails_makes_the_trial_invalid(folder):
+    trial = Attempt(folder, script=harness.script(["ls"], tokenizer)[:1])()
+    assert trial.ended_by is EndedBy.ENGINE_ERROR
+    assert (trial.reward, trial.report, trial.trajectories) == (None, None, ())
+    assert len(trial.turns) == 1
+    assert "no further completion" in trial.error
+
+
+class Gone(ShellHarness):
+    """The sandbox dies under the agent's hands."""
+
+    async def run(self, *, sandbox, **given):
+        await sandbox.destroy()
+        return await super().run(sandbox=sandbox, **given)
+
+
+def test_a_sandbox_that_fails_makes_the_trial_invalid(folder):
+    trial = Attempt(folder, ["ls"], harness=Gone())()
+    assert trial.ended_by is EndedBy.SANDBOX_ERROR
+    assert (trial.reward, trial.report, trial.trajectories) == (None, None, ())
+    assert len(trial.turns) == 1
+    assert "destroyed" in trial.error
+
+
+@pytest.mark.parametrize(
+    ("test_sh", "cause"),
+    [(b"true\n", "missing"), (b"echo nonsense > /logs/verifier/ctrf.json\n", "unparsable"), (b"sleep 60\n", "timeout")],
+)
+def test_a_verifier_that_fails_makes_the_trial_invalid(folder, test_sh, cause):
+    task = dataclasses.replace(TASK, tests=(TaskFile("test.sh", test_sh),), verifier_timeout=1.0)
+    trial = Attempt(folder, REFERENCE, task=task)()
+    assert trial.ended_by is EndedBy.VERIFIER_ERROR
+    assert (trial.reward, trial.trajectories) == (None, ())
+    assert trial.report.cause == cause
+    assert cause in trial.error
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_cancelled_trial_keeps_its_turns_and_leaves_nothing(folder, times):
+    async def cancel(running):
+        await started(SLEEP)
+        for _ in range(times):
+            running.cancel()
+            await asyncio.sleep(0)
+
+    attempt = Attempt(folder, ["ls", SLEEP])
+    trial = attempt(cancel)
+    assert trial.ended_by is EndedBy.CANCELLED
+    assert (trial.reward, trial.report, trial.trajectories, trial.error) == (None, None, (), "")
+    assert len(trial.turns) == 2
+    assert trial.transcript[-1] == ("assistant", SLEEP)
+    assert attempt.engine.released == ["t"]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5, 20])
+def test_a_trial_can_be_cancelled_at_any_moment(folder, steps):
+    async def cancel(running):
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        running.cancel()
+
+    if steps:
+        assert Attempt(folder, REFERENCE)(cancel).ended_by is EndedBy.CANCELLED
+    else:
+        with pytest.raises(asyncio.CancelledError):  # its task never ran a step
+            Attempt(folder, REFERENCE)(cancel)
+
+
+def test_a_trial_can_be_cancelled_while_it_is_verified(folder):
+    async def cancel(running):
+        await started(SLEEP)
+        running.cancel()
+
+    task = dataclasses.replace(TASK, tests=(TaskFile("test.sh", f"exec {SLEEP}\n".encode()),))
+    trial = Attempt(folder, REFERENCE, task=task)(cancel)
+    assert (trial.ended_by, trial.reward, trial.report) == (EndedBy.CANCELLED, None, None)
+    assert len(trial.turns) == len(REFERENCE) + 1
+
+
+class Short(Engine):
+    """Loses a routing row."""
+
+    async def generate(self, prompt_ids, sampling, session):
+        done = await super().generate(prompt_ids, sampling, session)
+        return dataclasses.replace(done, routing=done.routing[1:])
+
+
+class NotANumber(Reward):
+    def __call__(self, report):
+        return np.nan
+
+
+def test_what_is_unexpected_is_raised_after_the_clean_up(folder):
+    short = Short(harness.script(["ls"], tokenizer))
+    attempt = Attempt(folder, engine=short)
+    with pytest.raises(RoutingRecordError, match="turn 0"):
+        attempt()
+    assert short.released == ["t"]
+    with pytest.raises(ValueError, match="no script"):
+        Attempt(folder, engine=ScriptedEngine({}))()
+    with pytest.raises(ValueError, match="trial t: the reward is nan"):
+        Attempt(folder, REFERENCE, reward=NotANumber())()
