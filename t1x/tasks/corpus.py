@@ -1,7 +1,9 @@
-"""The text of synthetic tasks (instructions, reference commands, what they print), which the bundled tokenizer was trained on.
+"""The text of synthetic tasks (instructions, reference commands, what they print), which the bundled tokenizer was trained on:
 
-python -m t1x.tasks.corpus 1000 > corpus.jsonl
-python -m t1x.text.train_tokenizer corpus.jsonl tokenizer.json
+    python -m t1x.tasks.corpus 1000 > corpus.jsonl
+    python -m t1x.text.train_tokenizer corpus.jsonl tokenizer.json
+
+Each line is a JSON string.
 """
 
 import json
@@ -11,17 +13,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from t1x.tasks.disk import write_files
 from t1x.tasks.synthetic import SyntheticPool
-from t1x.tasks.task import Task, TaskFile
-
-
-def write_files(files: tuple[TaskFile, ...], folder: Path) -> None:
-    """Puts a task's files into a folder, parent folders and modes included."""
-    for file in files:
-        target = folder / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.content)
-        target.chmod(file.mode)
+from t1x.tasks.task import Task
 
 
 def task_texts(task: Task) -> Iterator[str]:
@@ -32,12 +26,9 @@ def task_texts(task: Task) -> Iterator[str]:
         for sub_goal in task.solution:
             for command in sub_goal.commands:
                 yield command
-                shell = ["bash", "--norc", "--noprofile", "-c", command]
-                ran = subprocess.run(
-                    shell, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=60
-                )
-                if ran.stdout:
-                    yield ran.stdout.strip()
+                printed = subprocess.check_output(["bash", "-c", command], cwd=folder, text=True, timeout=60).strip()
+                if printed:
+                    yield printed
         yield "done"
 
 

@@ -2,10 +2,11 @@
 
     verify.py [WORK_FOLDER [REPORT]]        (/app and /logs/verifier/ctrf.json)
 
-Writes a CTRF report with one entry per assertion; exits with 0 iff all hold. Every process of the agent is dead when this runs.
-Invariants: no symbolic link is followed, nothing but regular files is opened, the report appears whole or not at all.
-The standard library's json would cost more than everything else here (it imports re), and modules that only one check needs are
-imported by it.
+Writes a CTRF report with one entry per assertion, and reward.txt (1 or 0) beside it, which Harbor reads; exits with 0 iff all
+assertions hold. Every process of the agent is dead when this runs.
+
+Invariants: no symbolic link is followed, nothing but regular files is read, the report appears whole or not at all.
+The standard library's json (it imports re) would cost more than all else here. A module that one check needs is imported there.
 """
 
 import os
@@ -16,7 +17,11 @@ import time
 LARGEST = 1 << 20
 """Bytes of the largest file that is read."""
 SCRIPT_SECONDS = 5.0
+"""Deadline of a script whose output is compared."""
 SCRIPT_OUTPUT = 1 << 16
+"""Bytes of output after which it is stopped."""
+ROOT = -1
+"""Descriptor of the work folder; -1, where nothing holds, if the agent removed it."""
 
 
 def enter(path: str) -> tuple[int, str]:
@@ -150,10 +155,19 @@ def entry(assertion: dict) -> tuple[str, bool]:
     return f'{{"name": {quoted(assertion["name"])}, {result}, "duration": {milliseconds}}}', holds
 
 
+def write(path: str, text: str) -> None:
+    """The whole text at once, and never into what already lies at `path`."""
+    draft = f"{path}.{os.getpid()}"
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="ascii") as target:
+        target.write(text)
+    os.replace(draft, path)
+
+
 def main(report: str) -> int:
     begin = time.time()
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "assertions.json"), encoding="utf-8") as source:
-        assertions = eval(source.read(), {"__builtins__": {}, "null": None})  # our own file: JSON whose strings are Python literals
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(here, "assertions.json"), encoding="utf-8") as source:
+        assertions = eval(source.read(), {"__builtins__": {}, "null": None})  # our own file, whose strings are Python literals too
     entries = [entry(assertion) for assertion in assertions]
     passed = sum(holds for _, holds in entries)
     summary = (
@@ -161,14 +175,16 @@ def main(report: str) -> int:
         f'"other": 0, "start": {int(1000 * begin)}, "stop": {int(1000 * time.time())}}}'
     )
     tests = ",\n".join(text for text, _ in entries)
-    text = f'{{"results": {{"tool": {{"name": "t1x"}}, "summary": {summary}, "tests": [\n{tests}\n]}}}}\n'
-    draft = f"{report}.{os.getpid()}"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="ascii") as target:
-        target.write(text)
-    os.replace(draft, report)
-    return 0 if passed == len(entries) else 1
+    resolved = passed == len(entries)
+    write(os.path.join(os.path.dirname(report), "reward.txt"), f"{resolved:d}\n")
+    write(report, f'{{"results": {{"tool": {{"name": "t1x"}}, "summary": {summary}, "tests": [\n{tests}\n]}}}}\n')
+    return 0 if resolved else 1
 
 
-WORK_FOLDER = sys.argv[1] if len(sys.argv) > 1 else "/app"
-ROOT = os.open(WORK_FOLDER, os.O_RDONLY | os.O_DIRECTORY)
-sys.exit(main(sys.argv[2] if len(sys.argv) > 2 else "/logs/verifier/ctrf.json"))
+if __name__ == "__main__":
+    work_folder, report = [*sys.argv[1:], *("/app", "/logs/verifier/ctrf.json")[len(sys.argv) - 1 :]]
+    try:
+        ROOT = os.open(work_folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        print(f"{work_folder}: {error.strerror}", file=sys.stderr)
+    sys.exit(main(report))

@@ -1,6 +1,8 @@
-"""Trains a byte-level BPE tokenizer on lines of JSON strings; `t1x.tasks.corpus` writes those of the bundled one.
+"""Trains a byte-level BPE tokenizer on a file with a JSON string a line; `t1x.tasks.corpus` writes that of the bundled one.
 
-python -m t1x.text.train_tokenizer corpus.jsonl tokenizer.json
+    python -m t1x.text.train_tokenizer corpus.jsonl t1x/text/data/tokenizer.json
+
+The same file gives the same tokenizer.
 """
 
 import json

@@ -8,8 +8,9 @@ from t1x.tasks.assertions import Assertion
 
 # fmt: off
 WORDS = (
-    "amber", "apple", "berry", "birch", "cedar", "coral", "daisy", "delta", "elm", "ember", "fern", "flint", "grape", "hazel", "iris",
-    "jade", "kiwi", "lemon", "maple", "nutmeg", "olive", "peach", "quartz", "rose", "sage", "tulip", "umber", "violet", "walnut", "zinc",
+    "amber", "apple", "berry", "birch", "cedar", "coral", "daisy", "delta", "elm", "ember", "fern", "flint", "grape", "hazel",
+    "iris", "jade", "kiwi", "lemon", "maple", "nutmeg", "olive", "peach", "quartz", "rose", "sage", "tulip", "umber", "violet",
+    "walnut", "zinc",
 )
 # fmt: on
 """No word is part of another, so that grep finds whole words."""

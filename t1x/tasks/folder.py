@@ -1,0 +1,117 @@
+"""A pool of tasks on disk in Harbor's layout, one folder a task:
+
+    NAME/task.toml  instruction.md  environment/Dockerfile  tests/test.sh  [solution/solve.sh]
+
+Every task is read when the pool is opened, so that a malformed one is found then.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from t1x.config import Role
+from t1x.tasks.disk import read_files
+from t1x.tasks.dockerfile import environment
+from t1x.tasks.pool import Pool, TaskPool
+from t1x.tasks.solve_script import read_script
+from t1x.tasks.task import Task
+
+
+class FolderPool(Pool):
+    """Tasks in Harbor's layout, in the order of their folders' names."""
+
+    path: Annotated[Path, Role.PLACEMENT]
+    """Folder that holds one folder per task."""
+
+    def build(self) -> "FolderTasks":
+        return FolderTasks(self.path)
+
+
+class FolderTasks(TaskPool):
+    """All tasks of a folder, read at once. Raises `ValueError` naming folder and file of the first malformed task."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_dir():
+            raise ValueError(f"{path}: no such folder; FolderPool.path names a folder that holds one folder per task")
+        folders = sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
+        if not folders:
+            raise ValueError(f"{path}: holds no task; each task is a folder of its own in it")
+        self._tasks = [read_task(folder) for folder in folders]
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __getitem__(self, index: int) -> Task:
+        return self._tasks[index]
+
+
+class Metadata(BaseModel):
+    """`[metadata]`; other keys are the task author's."""
+
+    families: tuple[str, ...] = ()
+    difficulty: str = "unknown"
+    assertions: int | None = Field(None, ge=1)
+
+
+class Deadline(BaseModel):
+    """`[agent]` and `[verifier]`; absent: what `Task` says."""
+
+    timeout_sec: float | None = Field(None, gt=0)
+
+
+class TaskToml(BaseModel):
+    """What t1x reads of task.toml."""
+
+    metadata: Metadata = Metadata()
+    agent: Deadline = Deadline()
+    verifier: Deadline = Deadline()
+
+
+def read_task(folder: Path) -> Task:
+    """One task. Raises `ValueError` naming folder and file."""
+    settings = _read_toml(folder / "task.toml")
+    instruction = _read_text(folder / "instruction.md", "write there what the agent is asked to do").strip()
+    if not instruction:
+        raise ValueError(f"{folder / 'instruction.md'}: empty; write there what the agent is asked to do")
+    if not (folder / "tests" / "test.sh").is_file():
+        raise ValueError(f"{folder / 'tests' / 'test.sh'}: missing; a task needs a verifier that writes /logs/verifier/ctrf.json")
+    workdir, files = environment(folder / "environment")
+    solve = folder / "solution" / "solve.sh"
+    given: dict[str, Any] = {"agent_timeout": settings.agent.timeout_sec, "verifier_timeout": settings.verifier.timeout_sec}
+    return Task(
+        name=folder.name,
+        instruction=instruction,
+        environment=files,
+        tests=read_files(folder / "tests"),
+        solution=read_script(_read_text(solve, "")) if solve.exists() else (),
+        families=settings.metadata.families,
+        difficulty=settings.metadata.difficulty,
+        assertions=settings.metadata.assertions,
+        workdir=workdir,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def _read_text(path: Path, remedy: str) -> str:
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        raise ValueError(f"{path}: missing; {remedy}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
+    except OSError as error:
+        raise ValueError(f"{path}: can't be read ({error.strerror})") from None
+
+
+def _read_toml(path: Path) -> TaskToml:
+    text = _read_text(path, "each folder in a pool is a task and needs one; move other folders elsewhere")
+    try:
+        return TaskToml.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: not valid TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{path}: {field} = {first['input']!r}: {first['msg']}") from None

@@ -1,0 +1,10 @@
+from t1x.tasks.corpus import task_texts
+from t1x.tasks.synthetic import SyntheticPool
+
+
+def test_corpus_holds_instruction_commands_outputs():
+    pool = SyntheticPool(split="demo", size=2000).build()
+    task = next(pool[i] for i in range(2000) if pool[i].families == ("delete_named",))
+    (goal,) = task.solution
+    named = goal.commands[1].removeprefix("rm ")
+    assert list(task_texts(task)) == [task.instruction, goal.commands[0], named, goal.commands[1], "done"]

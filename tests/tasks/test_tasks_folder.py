@@ -1,0 +1,231 @@
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from t1x.tasks.export import export_pool
+from t1x.tasks.folder import FolderPool
+from t1x.tasks.solve_script import read_script, write_script
+from t1x.tasks.synthetic import SyntheticPool
+from t1x.tasks.task import SubGoal, Task, TaskFile
+
+
+class Tasks(list):
+    """A pool of the given tasks."""
+
+
+def minimal(folder):
+    """A sound task folder."""
+    for name, text in {
+        "task.toml": 'version = "1.0"\n[metadata]\nauthor = "x"\ndifficulty = "easy"\n[agent]\ntimeout_sec = 60\n',
+        "instruction.md": "\nDo it.\n\n",
+        "environment/Dockerfile": "FROM debian\nWORKDIR /app\n",
+        "tests/test.sh": "exit 1\n",
+    }.items():
+        write(folder, name, text)
+    return folder
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def read(tmp_path):
+    pool = FolderPool(path=tmp_path).build()
+    return [pool[i] for i in range(len(pool))]
+
+
+@pytest.mark.parametrize("split", ["train", "held_out_families"])
+def test_exported_pool_reads_back_to_equal_tasks(split, tmp_path):
+    pool = SyntheticPool(split=split, size=60).build()
+    assert export_pool(pool, tmp_path / "out") == 60
+    assert read(tmp_path / "out") == [pool[i] for i in range(60)]
+
+
+def test_awkward_task_survives_the_round_trip(tmp_path):
+    files = (TaskFile("a b/ü.bin", bytes(range(256)), 0o600), TaskFile("run", b"", 0o755))
+    solution = (SubGoal("one", ("  cat x ", "# note"), ("echo # no",)), SubGoal("empty", ()), SubGoal("two", ("rm 'é'",)))
+    tests = (TaskFile("deep/data", b"\0"), TaskFile("test.sh", b"exit 0", 0o700))
+    awkward = Task(
+        "t.1", 'Say "hi" \\ ünd 漢\n\nthen stop', files, tests, solution, ('"q"', "ü"), "very hard", 3, "/srv/w", 12.5, 7.0
+    )
+    script = Task(
+        "t.2",
+        "x",
+        (),
+        (TaskFile("test.sh", b"", 0o644),),
+        (SubGoal("solution", ("#!/bin/bash\nfor i in 1 2; do\n  echo $i\ndone\n",)),),
+    )
+    export_pool(Tasks([awkward, script]), tmp_path / "out")
+    assert read(tmp_path / "out") == [awkward, script]
+
+
+def test_exported_solution_runs_as_it_stands(grade, shell, tmp_path):
+    pool = SyntheticPool(split="train", seed=2, size=5).build()
+    export_pool(pool, tmp_path / "out", 5)
+    for i in range(5):
+        work = tmp_path / f"work{i}"
+        shell((), pool[i], work)
+        subprocess.run(
+            ["bash", tmp_path / "out" / pool[i].name / "solution" / "solve.sh"], cwd=work, check=True, stdout=subprocess.DEVNULL
+        )
+        assert grade(pool[i], work)[0] == 0
+
+
+def test_export_of_the_first_tasks_only(tmp_path):
+    pool = SyntheticPool(split="train", size=10).build()
+    assert export_pool(pool, tmp_path / "out", 4) == 4
+    assert read(tmp_path / "out") == [pool[i] for i in range(4)]
+
+
+def test_export_refuses_a_bad_target(tmp_path):
+    pool = SyntheticPool(split="train", size=2).build()
+    write(tmp_path, "full/mine.txt", "x")
+    with pytest.raises(ValueError, match=r"full: not empty; export into a new folder"):
+        export_pool(pool, tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+    with pytest.raises(ValueError, match=r"mine\.txt.*can't be written"):
+        export_pool(pool, tmp_path / "full" / "mine.txt")
+    with pytest.raises(ValueError, match="3 tasks can't be exported from a pool of 2"):
+        export_pool(pool, tmp_path / "new", 3)
+    with pytest.raises(ValueError, match="can't be written"):
+        export_pool(pool, tmp_path / "full" / "mine.txt" / "below")
+    assert not (tmp_path / "new").exists()
+
+
+def test_export_refuses_an_unwritable_target():
+    with pytest.raises(ValueError, match=r"/proc/out: can't be written .*choose a folder you may write to"):
+        export_pool(SyntheticPool(split="train", size=1).build(), Path("/proc/out"))
+
+
+def test_export_refuses_what_a_folder_cannot_hold(tmp_path):
+    test = (TaskFile("test.sh", b""),)
+    with pytest.raises(ValueError, match=r"'\.\./x' can't be the name of a folder"):
+        export_pool(Tasks([Task("../x", "x", (), test, ())]), tmp_path / "a")
+    with pytest.raises(ValueError, match=r"task t: 'a\\nb' doesn't fit on one line"):
+        export_pool(Tasks([Task("t", "x", (), test, (SubGoal("f", ("a\nb",)),))]), tmp_path / "b")
+
+
+def test_foreign_task_is_read(tmp_path):
+    folder = minimal(tmp_path / "one")
+    write(folder, "solution/solve.sh", "#!/bin/bash\nset -e\ntouch f\n")
+    write(folder, "environment/input.txt", "x\n")
+    write(
+        folder,
+        "environment/Dockerfile",
+        "# a base\nFROM ubuntu:24.04 AS base\n\nworkdir /work\nWORKDIR here\nCOPY \\\n  input.txt .\n",
+    )
+    write(tmp_path, "README.md", "not a task")
+    (tmp_path / ".git").mkdir()
+    (task,) = read(tmp_path)
+    assert task == Task(
+        name="one",
+        instruction="Do it.",
+        environment=(TaskFile("input.txt", b"x\n"),),
+        tests=(TaskFile("test.sh", b"exit 1\n"),),
+        solution=(SubGoal("solution", ("#!/bin/bash\nset -e\ntouch f\n",)),),
+        difficulty="easy",
+        workdir="/work/here",
+        agent_timeout=60.0,
+    )
+
+
+COPIES = {
+    "COPY a.txt /app/": {"a.txt"},
+    "COPY a.txt /app": {"a.txt"},
+    "COPY a.txt b.txt": {"b.txt"},
+    "COPY d .": {"x", "sub/y"},
+    "COPY d/ /app/e": {"e/x", "e/sub/y"},
+    "COPY d/sub a.txt e/": {"e/y", "e/a.txt"},
+    "COPY d e\nCOPY a.txt e": {"e/x", "e/sub/y", "e/a.txt"},
+    "COPY . .": {"a.txt", "d/x", "d/sub/y", "Dockerfile"},
+}
+
+
+@pytest.mark.parametrize("lines", COPIES)
+def test_copy_does_what_docker_does(lines, tmp_path):
+    folder = minimal(tmp_path / "one")
+    for name in ("a.txt", "d/x", "d/sub/y"):
+        write(folder, f"environment/{name}", name)
+    write(folder, "environment/Dockerfile", f"FROM debian\nWORKDIR /app\n{lines}\n")
+    (task,) = read(tmp_path)
+    assert {file.path for file in task.environment} == COPIES[lines]
+
+
+MALFORMED = {
+    "no toml": (lambda f: (f / "task.toml").unlink(), r"one/task\.toml: missing; "),
+    "bad toml": (lambda f: write(f, "task.toml", "a = \n"), r"one/task\.toml: not valid TOML: .*line 1"),
+    "toml in latin-1": (lambda f: write(f, "task.toml", b'a = "\xe9"'), r"one/task\.toml: not UTF-8 .* save it as UTF-8"),
+    "timeout": (lambda f: write(f, "task.toml", "[agent]\ntimeout_sec = -1"), r"one/task\.toml: agent\.timeout_sec = -1"),
+    "assertions": (lambda f: write(f, "task.toml", "[metadata]\nassertions = 'x'"), r"one/task\.toml: metadata\.assertions = 'x'"),
+    "no instruction": (lambda f: (f / "instruction.md").unlink(), r"one/instruction\.md: missing; write there"),
+    "empty instruction": (lambda f: write(f, "instruction.md", " \n"), r"one/instruction\.md: empty; write there"),
+    "binary instruction": (lambda f: write(f, "instruction.md", b"\xff"), r"one/instruction\.md: not UTF-8"),
+    "instruction is a folder": (
+        lambda f: ((f / "instruction.md").unlink(), (f / "instruction.md").mkdir()),
+        r"one/instruction\.md: can't be read",
+    ),
+    "no tests": (lambda f: (f / "tests/test.sh").unlink(), r"one/tests/test\.sh: missing; a task needs a verifier"),
+    "link in tests": (lambda f: (f / "tests/l").symlink_to("/etc/passwd"), r"one/tests/l: a task holds only regular files"),
+    "fifo in environment": (lambda f: os.mkfifo(f / "environment/p"), r"one/environment/p: a task holds only regular files"),
+    "binary solution": (lambda f: write(f, "solution/solve.sh", b"\xff"), r"one/solution/solve\.sh: not UTF-8"),
+    "no Dockerfile": (lambda f: (f / "environment/Dockerfile").unlink(), r"one/environment/Dockerfile: missing; write one"),
+    "binary Dockerfile": (lambda f: write(f, "environment/Dockerfile", b"\xff"), r"one/environment/Dockerfile: not UTF-8"),
+    ".dockerignore": (
+        lambda f: write(f, "environment/.dockerignore", "x"),
+        r"environment/\.dockerignore: not understood; remove it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_task_names_folder_and_file(case, tmp_path):
+    damage, message = MALFORMED[case]
+    damage(minimal(tmp_path / "one"))
+    with pytest.raises(ValueError, match=message):
+        FolderPool(path=tmp_path).build()
+
+
+REFUSED = {
+    "FROM a\nWORKDIR /app\nRUN apt-get install -y x": r"Dockerfile:3: RUN apt-get",
+    "FROM a\nENV X=1\nWORKDIR /app": r"Dockerfile:2: ENV X=1",
+    "FROM a\n\n# c\nFROM b\nWORKDIR /app": r"Dockerfile:4: FROM b",
+    "ARG v\nFROM a\nWORKDIR /app": r"Dockerfile:1: ARG v",
+    "FROM a\nWORKDIR app": r"Dockerfile:2: WORKDIR app",
+    "FROM a": r"Dockerfile: no WORKDIR; add one",
+    "WORKDIR /app": r"Dockerfile: no FROM; add one",
+    "FROM a\nWORKDIR /app\nCOPY --chown=1 a.txt .": r"Dockerfile:3: COPY --chown=1 a\.txt \.: options",
+    'FROM a\nWORKDIR /app\nCOPY ["a.txt", "."]': r"Dockerfile:3: COPY .*options",
+    "FROM a\nWORKDIR /app\nCOPY *.txt .": r"Dockerfile:3: COPY .*wildcards",
+    "FROM a\nWORKDIR /app\nCOPY a.txt": r"Dockerfile:3: COPY a\.txt: needs sources and a destination",
+    "FROM a\nWORKDIR /app\nCOPY b.txt .": r"Dockerfile:3: COPY: b\.txt is not in the environment folder",
+    "FROM a\nWORKDIR /app\nCOPY ../task.toml .": r"Dockerfile:3: COPY: \.\./task\.toml is not in the environment",
+    "FROM a\nWORKDIR /app\nCOPY a.txt /etc/a.txt": r"Dockerfile:3: COPY: /etc/a\.txt lies outside the work folder /app",
+    "FROM a\nWORKDIR /app\nCOPY a.txt \\": r"Dockerfile:3: the last line ends with a backslash",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_other_instructions_are_refused_by_name_and_line(text, tmp_path):
+    folder = minimal(tmp_path / "one")
+    write(folder, "environment/a.txt", "x")
+    write(folder, "environment/Dockerfile", text + "\n")
+    with pytest.raises(ValueError, match=REFUSED[text]):
+        FolderPool(path=tmp_path).build()
+
+
+def test_folder_without_tasks(tmp_path):
+    with pytest.raises(ValueError, match="holds no task; each task is a folder of its own"):
+        FolderPool(path=tmp_path).build()
+    with pytest.raises(ValueError, match="nowhere: no such folder"):
+        FolderPool(path=tmp_path / "nowhere").build()
+
+
+def test_solve_script_is_readable():
+    solution = (SubGoal("rename", ("mv a b",), ("cp a b",)), SubGoal("count", ("cat a", "wc -l < a > b")))
+    script = write_script(solution)
+    assert script == "#!/bin/bash\n# sub-goal: rename\n# careless: cp a b\nmv a b\n# sub-goal: count\ncat a\nwc -l < a > b\n"
+    assert read_script(script) == solution

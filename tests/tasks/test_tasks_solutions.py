@@ -1,0 +1,48 @@
+"""Every task is run for real: its reference solution resolves it, doing nothing doesn't, nor does carelessness."""
+
+import random
+
+import pytest
+
+from t1x.tasks.families import HELD_OUT, TRAINED, Scene
+from t1x.tasks.synthetic import SyntheticPool, assemble
+
+INSTANCES = 3
+
+
+@pytest.mark.parametrize("family", [*TRAINED, *HELD_OUT], ids=lambda family: family.__name__)
+def test_every_family_is_solved_by_its_reference_alone(family, grade, shell, tmp_path):
+    rng = random.Random(11)
+    for i in range(INSTANCES):
+        task = assemble("one", [(family.__name__, family(Scene(rng)))])
+        (goal,) = task.solution
+        work = tmp_path / f"reference{i}"
+        shell((), task, work)
+        code, before = grade(task, work)
+        assert code == 1
+        assert not all(before.values())
+        work = tmp_path / f"solved{i}"
+        shell(goal.commands, task, work)
+        assert grade(task, work) == (0, dict.fromkeys(before, True))
+        if goal.careless:
+            work = tmp_path / f"careless{i}"
+            shell(goal.careless, task, work)
+            assert grade(task, work)[0] == 1
+
+
+@pytest.mark.parametrize("split", ["train", "held_out", "held_out_families"])
+def test_tasks_are_solved_by_their_references_and_by_nothing_less(split, grade, shell, tmp_path):
+    pool = SyntheticPool(seed=5, split=split, size=25).build()
+    already = total = 0
+    for i in range(len(pool)):
+        task = pool[i]
+        shell((), task, tmp_path / f"{i}-nothing")
+        code, before = grade(task, tmp_path / f"{i}-nothing")
+        assert code == 1
+        assert len(before) == task.assertions
+        already, total = already + sum(before.values()), total + len(before)
+        shell(tuple(command for goal in task.solution for command in goal.commands), task, tmp_path / f"{i}-solved")
+        assert grade(task, tmp_path / f"{i}-solved")[0] == 0
+        shell(tuple(command for goal in task.solution[1:] for command in goal.commands), task, tmp_path / f"{i}-less")
+        assert grade(task, tmp_path / f"{i}-less")[0] == 1, "without its first sub-goal"
+    assert already / total < 0.05, "assertions that hold before the agent acts are rare"
