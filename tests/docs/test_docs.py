@@ -1,0 +1,83 @@
+"""What the README and docs/ tell a reader to do, done."""
+
+import re
+import shlex
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from t1x.cli.catalog import catalog
+from t1x.config import ConfigError, discover, load
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands(program: str) -> list[tuple[str, ...]]:
+    """Every different command of a program in the `sh` blocks, in words, comments left out."""
+    lines = {
+        line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines() if line.startswith(program + " ")
+    }
+    return sorted({tuple(shlex.split(line, comments=True)) for line in lines})
+
+
+LOADING = [
+    words for words in commands("t1x") if words[1] in ("run", "show", "check") and re.fullmatch(r"experiments/\w+\.gin", words[2])
+]
+
+
+@pytest.mark.parametrize("words", LOADING, ids=shlex.join)
+def test_every_experiment_in_a_command_loads(words, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    settings = [after for word, after in pairwise(words) if word == "--set"]
+    assert load(words[2], set=settings).root
+
+
+@pytest.mark.parametrize("words", [words for words in commands("t1x") if words[1] == "list"], ids=shlex.join)
+def test_every_name_that_is_listed_exists(words):
+    discover()
+    assert catalog(words[2] if len(words) > 2 else None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_and_make_target_is_there(page):
+    text = page.read_text()
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (page.parent / link).exists(), f"{page.name} links to {link}"
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines() if re.match(r"(\w+=\S+ )?make ", line)]
+    for words in (shlex.split(line.split("make ", 1)[1], comments=True) for line in lines):
+        assert {word for word in words if "=" not in word} <= targets
+
+
+def test_the_readme_shows_the_experiment_as_it_is():
+    experiment = (ROOT / "experiments" / "quickstart.gin").read_text().splitlines()
+    (excerpt,) = blocks(ROOT / "README.md", "gin")
+    assert set(excerpt.split("\n")) <= {*experiment, ""}
+
+
+def test_the_mistakes_in_gin_md_are_told_as_it_says(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "gin.md").read_text()
+    source, told = re.search(r"## Mistakes\n\n```gin\n(.*?)```\n\n```\n\$ t1x check mine\.gin\n(.*?)```", page, re.DOTALL).groups()
+    monkeypatch.chdir(tmp_path)
+    Path("mine.gin").write_text(source)
+    with pytest.raises(ConfigError) as caught:
+        load("mine.gin")
+    assert f"mine.gin: {caught.value}".rstrip() == told.rstrip()
+
+
+def test_the_component_in_gin_md_works(tmp_path):
+    page = (ROOT / "docs" / "gin.md").read_text()
+    (module,) = re.findall(r"```python\n# my_rewards\.py\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "my_rewards.py").write_text(module)
+    (tmp_path / "mine.gin").write_text("include 'experiments/quickstart.gin'\nimport my_rewards\nCampaign.reward = @AllButOne()\n")
+    program = Path(sys.executable).with_name("t1x")
+    done = subprocess.run([program, "show", "mine.gin"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert "AllButOne.tolerated = 1" in done.stdout, done.stderr
