@@ -9,13 +9,13 @@ Invariants:
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from t1x.sandbox.child import Child, children, kill_child
-from t1x.sandbox.isolation import Launch, Limits
+from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
-PATH = "/usr/local/bin:/usr/bin:/bin"
 _NAMESPACES = (
     "--unshare-user",
     "--unshare-pid",
@@ -28,7 +28,6 @@ _NAMESPACES = (
     "1000",
 )
 _CONFINED = ("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1")
-BASH = ("/bin/bash", "--norc", "--noprofile")
 _COPIED_ETC = ("alternatives", "ld.so.cache", "localtime", "magic", "mime.types", "protocols", "services", "ssl/openssl.cnf")
 
 
@@ -56,18 +55,16 @@ class Bubblewrap:
 
     def shell(self, trial: TrialFolder) -> Launch:
         mounts = {**trial.mounts, "/dev/shm": trial.private_folder()}
-        env = {"PATH": PATH, "HOME": HOME, "USER": "agent", "LANG": "C.UTF-8", "TERM": "dumb"}
-        return self._launch(trial, mounts, {}, BASH, env)
+        return self._launch(trial, mounts, {}, BASH, {**SHELL_ENV, "HOME": HOME})
 
     def prologue(self, trial: TrialFolder) -> str:
-        return self._limits.as_shell(processes=True) + "; echo 1000 2>/dev/null >/proc/self/oom_score_adj"
+        return self._limits.as_shell(processes=True) + "; umask 022; echo 1000 2>/dev/null >/proc/self/oom_score_adj"
 
     def fresh(self, trial: TrialFolder, argv: Sequence[str], read_only: Mapping[Path, str], writable: Mapping[Path, str]) -> Launch:
         mounts = {TMP: trial.private_folder(), "/dev/shm": trial.private_folder(), trial.workdir: trial.work}
         mounts |= {inside: folder for folder, inside in writable.items()}
-        limited = (*BASH, "-c", self.prologue(trial) + '; exec "$@"', "bash", *argv)
-        env = {"PATH": PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
-        return self._launch(trial, mounts, {inside: folder for folder, inside in read_only.items()}, limited, env)
+        tests = {inside: folder for folder, inside in read_only.items()}
+        return self._launch(trial, mounts, tests, announced(self.prologue(trial), argv), FRESH_ENV)
 
     def shell_pid(self, child: Child) -> int | None:
         inside = children(child.pid) if child.poll() is None else []
@@ -96,6 +93,7 @@ def as_user(owner: int | None) -> tuple[str, ...]:
     return (_program("setpriv"), "--reuid", str(owner), "--regid", str(owner), "--clear-groups")
 
 
+@cache
 def _program(name: str) -> str:
     found = shutil.which(name)
     if found is None:

@@ -4,12 +4,11 @@ import asyncio
 import os
 
 from t1x.sandbox.child import Child
-from t1x.sandbox.isolation import Isolation, Launch
+from t1x.sandbox.isolation import STATUS, Isolation, Launch
 from t1x.sandbox.output import BoundedOutput
+from t1x.sandbox.pipe_reader import PipeReader
 from t1x.sandbox.protocol import ExecResult, SandboxError
 from t1x.sandbox.trial_folder import TrialFolder
-
-_CHUNK = 65536
 
 
 class FreshRun:
@@ -20,37 +19,43 @@ class FreshRun:
         self._isolation = isolation
         self._trial = trial
         self._output, output = os.pipe()
+        self._status, status = os.pipe()
         try:
-            self.child = Child(launch.argv, launch.env, {1: output, 2: output})
+            self.child = Child(launch.argv, launch.env, {1: output, 2: output, STATUS: status})
         except OSError as error:
-            os.close(self._output)
+            self._close()
             raise SandboxError(f"{launch.argv[0]} can't be started: {error.strerror}") from error
         finally:
             os.close(output)
-        os.set_blocking(self._output, False)
+            os.close(status)
+        os.set_blocking(self._status, False)
 
     async def finish(self, output_limit: int, timeout: float) -> ExecResult:
-        """Waits for its end, `timeout` seconds at most, then kills it with all it started. Call once."""
+        """Waits for its end, `timeout` seconds at most, then kills it with all it started. Call once. Raises `SandboxError`
+        where the sandbox failed before the process began."""
         output = BoundedOutput(output_limit)
-        loop = asyncio.get_running_loop()
+        reader = PipeReader(self._output, output)
+        reader.start()
         ended = self.child.watch()
-        loop.add_reader(self._output, self._read, output)
         try:
             await asyncio.wait([ended], timeout=timeout)
             timed_out = not ended.done()
             self._isolation.kill(self._trial, self.child)
             code = await asyncio.shield(ended)
-            self._read(output)
+            reader.stop()
+            if not self._began():
+                raise SandboxError(f"a fresh process didn't start: {output.text().strip() or f'exit status {code}'}")
         finally:
-            loop.remove_reader(self._output)
-            os.close(self._output)
+            reader.stop()
+            self._close()
         return ExecResult(output.text(), None if timed_out else code, timed_out=timed_out, truncated=output.truncated)
 
-    def _read(self, output: BoundedOutput) -> None:
+    def _began(self) -> bool:
         try:
-            data = os.read(self._output, _CHUNK)
+            return bool(os.read(self._status, 1))
         except BlockingIOError:
-            return
-        output.add(data)
-        if not data:
-            asyncio.get_running_loop().remove_reader(self._output)
+            return False
+
+    def _close(self) -> None:
+        os.close(self._output)
+        os.close(self._status)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from itertools import count
 
 from t1x.sandbox.isolation import Isolation
@@ -24,10 +25,13 @@ class LocalHost:
         self._output_limit = output_limit
         self._slots = asyncio.Semaphore(concurrency)
         self._leases: dict[str, LocalLease] = {}
+        self._closed = False
         self._numbers = count(os.getpid())
 
     async def create(self, task: Task) -> LocalLease:
         async with self._slots:
+            if self._closed:
+                raise SandboxError("no sandbox is created any more: the host is closed")
             number = next(self._numbers)
             id = f"{number}"
             try:
@@ -46,12 +50,17 @@ class LocalHost:
             return lease
 
     async def close(self) -> None:
+        self._closed = True
         try:
-            await asyncio.gather(*(lease.destroy() for lease in list(self._leases.values())))
+            outcomes = await asyncio.gather(*(lease.destroy() for lease in list(self._leases.values())), return_exceptions=True)
         finally:
             for lease in list(self._leases.values()):
-                lease.end_now()
+                with suppress(SandboxError):
+                    lease.end_now()
             self._run_folder.remove()
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     def _forget(self, id: str) -> None:
         self._leases.pop(id, None)

@@ -21,9 +21,26 @@ class Limits:
     """Largest file, MiB."""
 
     def as_shell(self, processes: bool) -> str:
-        """As a bash command; `processes` says whether the kernel can count them for this sandbox alone."""
-        count = f" -u {self.processes}" if processes else ""
-        return f"ulimit -c 0 -v {self.memory * 1024} -f {self.file_size * 1024}{count}"
+        """As bash commands; `processes` says whether the kernel can count them for this sandbox alone. A limit that the
+        host has set lower stays."""
+        flags = ["-c 0", f"-v {self.memory * 1024}", f"-f {self.file_size * 1024}"]
+        if processes:
+            flags.append(f"-u {self.processes}")
+        return "; ".join(f"ulimit {flag} 2>/dev/null" for flag in flags)
+
+
+STATUS = 250
+"""Descriptor on which a shell tells how a command ended, and a fresh process that it has started; high, so that `exec 3>file`
+does not meet it."""
+BASH = ("/bin/bash", "--norc", "--noprofile")
+PATH = "/usr/local/bin:/usr/bin:/bin"
+SHELL_ENV = {"PATH": PATH, "USER": "agent", "LANG": "C.UTF-8", "TERM": "dumb"}
+FRESH_ENV = {"PATH": PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+
+
+def announced(prologue: str, argv: Sequence[str]) -> tuple[str, ...]:
+    """argv behind a prologue, telling on `STATUS` that it is about to start."""
+    return (*BASH, "-c", f'{prologue}; echo >&{STATUS}; exec "$@" {STATUS}>&-', "bash", *argv)
 
 
 @dataclass(frozen=True, slots=True)

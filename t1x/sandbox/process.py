@@ -1,21 +1,22 @@
 """No isolation: ordinary processes in the trial's folder.
 
 Commands start in the work folder and have to name files relative to it: nothing can be mounted at /app. The verifier's files are
-copied and the absolute paths they name (work folder, mounted folders) rewritten. Processes are found by their user where we are root,
-else by `T1X_ROOT` in their environment, which a hostile one can remove.
+copied and the absolute paths they name (work folder, mounted folders) rewritten. Processes are found by their user where we are
+root, else by `T1X_ROOT` in their environment, which a hostile one can remove.
 """
 
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from t1x.sandbox.bubblewrap import BASH, PATH, as_user
+from t1x.sandbox.bubblewrap import as_user
 from t1x.sandbox.child import Child
-from t1x.sandbox.isolation import Launch, Limits
+from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
 MARK = "T1X_ROOT"
@@ -29,12 +30,11 @@ class Process:
         self._limits = limits
 
     def shell(self, trial: TrialFolder) -> Launch:
-        env = {"PATH": PATH, "HOME": str(trial.mounts[HOME]), "USER": "agent", "LANG": "C.UTF-8", "TERM": "dumb"}
-        return self._launch(trial, BASH, {**env, "TMPDIR": str(trial.mounts[TMP])})
+        return self._launch(trial, BASH, {**SHELL_ENV, "HOME": str(trial.mounts[HOME]), "TMPDIR": str(trial.mounts[TMP])})
 
     def prologue(self, trial: TrialFolder) -> str:
         limits = self._limits.as_shell(processes=trial.owner is not None)
-        return f"{limits}; cd {trial.work}"
+        return f"{limits}; umask 022; cd {shlex.quote(str(trial.work))}"
 
     def fresh(self, trial: TrialFolder, argv: Sequence[str], read_only: Mapping[Path, str], writable: Mapping[Path, str]) -> Launch:
         paths = {trial.workdir: trial.work} | {inside: folder for folder, inside in writable.items()}
@@ -47,8 +47,8 @@ class Process:
                 if path.is_file():
                     path.write_bytes(_rewrite(path.read_bytes(), paths))
         words = [os.fsdecode(_rewrite(os.fsencode(word), paths)) for word in argv]
-        env = {"PATH": PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8", "TMPDIR": str(trial.private_folder())}
-        return self._launch(trial, (*BASH, "-c", self.prologue(trial) + '; exec "$@"', "bash", *words), env)
+        env = {**FRESH_ENV, "TMPDIR": str(trial.private_folder())}
+        return self._launch(trial, announced(self.prologue(trial), words), env)
 
     def shell_pid(self, child: Child) -> int | None:
         return child.pid if child.poll() is None else None

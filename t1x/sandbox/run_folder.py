@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import tempfile
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -40,7 +41,7 @@ class RunFolder:
     def __init__(self, base: Path | None, kill_marked: bool) -> None:
         """Sweeps what dead owners left in `base` (the temp folder where None) and makes the folder. `kill_marked` has the janitor
         also kill the processes whose environment names the folder. Raises `ValueError` where it can't."""
-        base = base or Path(tempfile.gettempdir())
+        base = (base or Path(tempfile.gettempdir())).absolute()
         try:
             sweep(base)
             self.path = base / f"t1x-sandboxes-{os.getpid()}-{start_ticks(os.getpid())}-{next(_numbers)}"
@@ -70,8 +71,9 @@ def sweep(base: Path) -> None:
     with os.scandir(base) as entries:
         found = [(entry, match) for entry in entries if (match := _NAME.fullmatch(entry.name.removesuffix(".removed")))]
     for entry, match in found:
-        status = os.lstat(entry.path)
-        alive = start_ticks(int(match[1])) == int(match[2])
-        if not alive and status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
-            for _ in remove_tree(Path(entry.path)):
-                pass
+        with suppress(FileNotFoundError):  # its janitor may be at work
+            status = os.lstat(entry.path)
+            alive = start_ticks(int(match[1])) == int(match[2])
+            if not alive and status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
+                for _ in remove_tree(Path(entry.path)):
+                    pass

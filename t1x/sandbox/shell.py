@@ -3,31 +3,26 @@
 Invariants:
 - a command's end is told by a random token on a pipe of its own, which no command inherits: output can't be mistaken for it, and
   a background process that keeps the output pipe open holds nothing up;
-- memory is bounded however much a command prints, and reading it never takes the event loop over.
+- the shell is alive and waiting for the next command after `run`, or it is dead with all that ran in it.
 """
 
 import asyncio
-import fcntl
 import os
 import re
 import secrets
 import shlex
-import termios
 import time
 
 from t1x.sandbox.child import Child, kill_descendants
-from t1x.sandbox.isolation import Isolation
+from t1x.sandbox.isolation import STATUS, Isolation
 from t1x.sandbox.output import BoundedOutput
+from t1x.sandbox.pipe_reader import PipeReader
 from t1x.sandbox.protocol import ExecResult, SandboxError
 from t1x.sandbox.trial_folder import TrialFolder
 
-_STATUS = 250
-"""Number of the status pipe in the shell: high, out of the way of `exec 3>file`."""
 _START_TIMEOUT = 60.0
 _KILL_ROUNDS, _KILL_PAUSE = 10, 0.03
-_CHUNK = 65536
-_FREE_OUTPUT, _OUTPUT_PAUSE = 8 << 20, 0.002
-"""After 8 MiB a command's output is read at 32 MiB/s at most."""
+_CHUNK = 4096
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -39,15 +34,16 @@ class Shell:
         self._trial = trial
         self._output_limit = output_limit
         self._last_code = 0
+        self._busy = False
+        self._closing = False
         commands, self._commands = os.pipe()
         self._output, output = os.pipe()
         self._status, status = os.pipe()
         launch = isolation.shell(trial)
         try:
-            self.child = Child(launch.argv, launch.env, {0: commands, 1: output, 2: output, _STATUS: status})
+            self.child = Child(launch.argv, launch.env, {0: commands, 1: output, 2: output, STATUS: status})
         except OSError as error:
-            for descriptor in (self._commands, self._output, self._status):
-                os.close(descriptor)
+            self._close()
             raise SandboxError(f"{launch.argv[0]} can't be started: {error.strerror}") from error
         finally:
             for descriptor in (commands, output, status):
@@ -70,7 +66,7 @@ class Shell:
     async def run(self, command: str, timeout: float) -> ExecResult:
         """Runs one command with its input from /dev/null. The shell may be dead afterwards."""
         before = f"(exit {self._last_code})\n" if self._last_code else ""  # so that `$?` lasts as well
-        result = await self._run(f"{before}eval {shlex.quote(command)} </dev/null {_STATUS}>&-", timeout)
+        result = await self._run(f"{before}eval {shlex.quote(command)} </dev/null {STATUS}>&-", timeout)
         self._last_code = result.exit_code or 0
         return result
 
@@ -79,31 +75,48 @@ class Shell:
         self._isolation.kill(self._trial, self.child)
 
     def close(self) -> None:
-        """Lets go of the pipes; safe to call twice."""
+        """Lets go of the pipes, when the running command has seen the shell's end. Call once."""
+        self._closing = True
+        if not self._busy:
+            self._close()
+
+    def _close(self) -> None:
         for descriptor in (self._commands, self._output, self._status):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._commands = self._output = self._status = -1
+            os.close(descriptor)
 
     async def _run(self, script: str, timeout: float) -> ExecResult:
+        assert not self._busy, "a shell runs one command at a time"
+        self._busy = True
+        try:
+            return await self._run_alone(script, timeout)
+        finally:
+            self._busy = False
+            if self._closing:
+                self._close()
+
+    async def _run_alone(self, script: str, timeout: float) -> ExecResult:
         started = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
         token = secrets.token_hex(8)
         # one line, so that it has been parsed whole before a syntax error in the command upsets bash's parser
-        line = f"{script}; {{ printf '{token} %d\\n' $? >&{_STATUS}; }} 2>/dev/null\n"
+        line = f"{script}; {{ printf '{token} %d\\n' $? >&{STATUS}; }} 2>/dev/null\n"
         output = BoundedOutput(self._output_limit)
         code: int | None = None
         timed_out = False
-        with _Readers(self, token, output) as ended:
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._send(line.encode("utf-8", "replace"), ended)
-                    code = await asyncio.shield(ended)
-            except TimeoutError:
-                timed_out = True
-                if not await self._interrupt(ended, started):
-                    self.kill()
-                    await asyncio.shield(self.child.watch())
-        _drain(self._output, output)
+        reader = PipeReader(self._output, output)
+        reader.start()
+        try:
+            with _Ending(self._status, self.child, token) as ended:
+                try:
+                    async with asyncio.timeout(timeout):
+                        await self._send(line.encode("utf-8", "replace"), ended)
+                        code = await asyncio.shield(ended)
+                except TimeoutError:
+                    timed_out = True
+                    if not await self._interrupt(ended, started):
+                        self.kill()
+                        await asyncio.shield(self.child.watch())
+        finally:
+            reader.stop()
         return ExecResult(output.text(), code, timed_out=timed_out, truncated=output.truncated)
 
     async def _interrupt(self, ended: "asyncio.Future[int | None]", started: int) -> bool:
@@ -134,60 +147,34 @@ class Shell:
                 return
 
 
-class _Readers:
-    """While one command runs: its output, its status and the shell's end feed one future: the exit status, None where
-    the shell ended."""
+class _Ending:
+    """While one command runs: a future that gets its exit status from the status pipe, or None where the shell ends."""
 
-    def __init__(self, shell: Shell, token: str, output: BoundedOutput) -> None:
-        self._output_end, self._status_end, self._child = shell._output, shell._status, shell.child
+    def __init__(self, status: int, child: Child, token: str) -> None:
+        self._status, self._child = status, child
         self._pattern = re.compile(token.encode() + rb" (\d+)\n")
-        self._output = output
         self._heard = b""
         self._loop = asyncio.get_running_loop()
-        self._pause: asyncio.TimerHandle | None = None
         self._ended: asyncio.Future[int | None] = self._loop.create_future()
 
     def __enter__(self) -> "asyncio.Future[int | None]":
-        self._loop.add_reader(self._output_end, self._read_output)
-        self._loop.add_reader(self._status_end, self._read_status)
+        self._loop.add_reader(self._status, self._read)
         self._child.watch().add_done_callback(self._died)
         return self._ended
 
     def __exit__(self, *exc: object) -> None:
-        self._loop.remove_reader(self._output_end)
-        self._loop.remove_reader(self._status_end)
+        self._loop.remove_reader(self._status)
         self._child.watch().remove_done_callback(self._died)
-        if self._pause is not None:
-            self._pause.cancel()
 
-    def _read_output(self) -> None:
-        data = os.read(self._output_end, _CHUNK)
-        self._output.add(data)
-        if not data:
-            self._loop.remove_reader(self._output_end)
-        elif self._output.total > _FREE_OUTPUT:
-            self._loop.remove_reader(self._output_end)
-            self._pause = self._loop.call_later(_OUTPUT_PAUSE, self._loop.add_reader, self._output_end, self._read_output)
-
-    def _read_status(self) -> None:
-        data = os.read(self._status_end, _CHUNK)
+    def _read(self) -> None:
+        data = os.read(self._status, _CHUNK)
         self._heard = (self._heard + data)[-_CHUNK:]
         found = self._pattern.search(self._heard)
         if found and not self._ended.done():
             self._ended.set_result(int(found[1]))
         if not data:  # `exec` replaced the shell: only its end counts
-            self._loop.remove_reader(self._status_end)
+            self._loop.remove_reader(self._status)
 
     def _died(self, _: "asyncio.Future[int]") -> None:
         if not self._ended.done():
             self._ended.set_result(None)
-
-
-def _drain(descriptor: int, output: BoundedOutput) -> None:
-    """Reads what is in a pipe now; a writer that goes on is left to the next command."""
-    count = bytearray(4)
-    fcntl.ioctl(descriptor, termios.FIONREAD, count)
-    left = int.from_bytes(count, "little")
-    while left > 0 and (data := os.read(descriptor, min(left, _CHUNK))):
-        output.add(data)
-        left -= len(data)

@@ -105,6 +105,7 @@ class TrialFolder:
                         raise
                     os.mkdir(part, 0o755, dir_fd=current)
                     below = os.open(part, flags, dir_fd=current)
+                    os.fchmod(below, 0o755)
                     self._own(below)
                 except NotADirectoryError as error:
                     raise ValueError(f"{path}: {part} is a link or a file, not a folder") from error
