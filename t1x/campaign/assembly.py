@@ -35,24 +35,36 @@ class Assembly:
     progress: ProgressReport
 
     def runner(self, engine: EngineWorker, purpose: str, step: int, temperature: float) -> RunTrial:
-        """Runs trials whose random streams depend on the campaign's seed, the purpose, the step, the trial's id and the turn only."""
-        campaign = self.campaign
+        """Runs trials of this campaign; see `trial_runner`."""
+        return trial_runner(self.campaign, self.host, self.tokenizer, engine, purpose, step, temperature)
 
-        async def run(trial_id: str, task: Task) -> Trial:
-            return await run_trial(
-                task,
-                trial_id=trial_id,
-                host=self.host,
-                engine=engine,
-                tokenizer=self.tokenizer,
-                harness=campaign.harness,
-                stitcher=campaign.stitcher,
-                reward=campaign.reward,
-                temperature=temperature,
-                seed_for=lambda turn: stream(campaign.seed, purpose, step, trial_id, turn),
-            )
 
-        return run
+def trial_runner(
+    campaign: Campaign,
+    host: SandboxHost,
+    tokenizer: ChatTokenizer,
+    engine: EngineWorker,
+    purpose: str,
+    step: int,
+    temperature: float,
+) -> RunTrial:
+    """Runs trials whose random streams depend on nothing but the campaign's seed, purpose, step, trial id and turn."""
+
+    async def run(trial_id: str, task: Task) -> Trial:
+        return await run_trial(
+            task,
+            trial_id=trial_id,
+            host=host,
+            engine=engine,
+            tokenizer=tokenizer,
+            harness=campaign.harness,
+            stitcher=campaign.stitcher,
+            reward=campaign.reward,
+            temperature=temperature,
+            seed_for=lambda turn: stream(campaign.seed, purpose, step, trial_id, turn),
+        )
+
+    return run
 
 
 def named(purpose: str, step: int, tasks: "list[Task]") -> Mapping[str, Task]:

@@ -81,14 +81,14 @@ class Campaign(Root):
     def _parts_fit(self) -> Self:
         if self.reward.dense and not self.pool.per_assertion:
             raise ValueError(
-                f"reward {type(self.reward).__name__} needs a record of each assertion, but pool {type(self.pool).__name__} reports only "
-                "pass or fail; use @BinaryReward() or another pool"
+                f"reward {type(self.reward).__name__} needs a record of each assertion, but pool "
+                f"{type(self.pool).__name__} reports only pass or fail; use @BinaryReward() or another pool"
             )
         replays = RouterMode.FREE not in (self.router.behaviour, self.router.update)
         if replays and not self.engine.returns_routing:
             raise ValueError(
-                f"router {type(self.router).__name__} replays the sampler's experts, but engine {type(self.engine).__name__} doesn't "
-                "return them; use @FreeRouting() or another engine"
+                f"router {type(self.router).__name__} replays the sampler's experts, but engine "
+                f"{type(self.engine).__name__} doesn't return them; use @FreeRouting() or another engine"
             )
         names = [suite.name for suite in self.suites]
         if twice := {name for name in names if names.count(name) > 1}:

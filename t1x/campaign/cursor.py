@@ -16,7 +16,7 @@ class PoolCursor:
 
     def take(self, count: int) -> list[Task]:
         """The next `count` tasks."""
-        tasks = []
+        tasks: list[Task] = []
         for position in range(self.taken, self.taken + count):
             epoch, index = divmod(position, len(self._pool))
             if index == 0 or not tasks:

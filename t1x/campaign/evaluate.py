@@ -39,8 +39,8 @@ async def evaluate(
     assembly: Assembly, engine: EngineWorker, suite: PoolSuite, policy: str, step: int
 ) -> tuple[list[Score], list[Trial]]:
     """Runs a suite in both modes and logs `eval/<suite>/resolved_rate` (temperature 1), `…_greedy` and what goes with them; the
-    untrained policy's numbers stand under `untrained/` instead of `eval/`, since it has no step. Raises `RuntimeError` where no trial
-    of a mode was valid."""
+    untrained policy's numbers stand under `untrained/` instead of `eval/`, since it has no step. Raises `RuntimeError` where no
+    trial of a mode was valid."""
     tasks = suite.pool.build()
     prefix = "untrained" if policy == "untrained" else "eval"
     scores: list[Score] = []
@@ -67,6 +67,6 @@ async def evaluate(
         kept = {name: value for name, value in score.metrics.items() if not name.startswith("family/")}
         assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{ending}": value for name, value in kept.items()}, step)
         assembly.progress.say(
-            f"{policy:>9} on {suite.name}, {mode}: resolved {score.resolved_rate:.3f} ± {score.stderr:.3f} of {len(batch.admitted)} tasks"
+            f"{policy} on {suite.name}, {mode}: resolved {score.resolved_rate:.3f} ± {score.stderr:.3f} of {len(batch.admitted)} tasks"
         )
     return scores, seen

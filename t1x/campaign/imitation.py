@@ -30,8 +30,8 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
         quality = {name: metrics[name] for name in ("resolved_rate", "resolved_rate_se") if name in metrics}
         assembly.tracked.metrics({f"demonstrations/{name}": value for name, value in quality.items()}, 0)
         assembly.progress.say(
-            f"{len(trajectories)} demonstrations recorded ({type(start.demonstrations).__name__}); of the {int(metrics['valid'])} that "
-            f"were verified {metrics['resolved_rate']:.0%} resolve their task"
+            f"{len(trajectories)} demonstrations recorded ({type(start.demonstrations).__name__}); "
+            f"of the {int(metrics['valid'])} that were verified {metrics['resolved_rate']:.0%} resolve their task"
         )
     steps = getattr(start.fine_tuning, "steps", 0)
     with assembly.progress.phase("learning from demonstrations", steps) as phase:

@@ -23,8 +23,8 @@ from t1x.tracking.protocol import TrackedRun
 
 
 def run_campaign(resolved: Resolved) -> Path:
-    """Runs the campaign and returns its folder. Raises `ValueError` for what the user can mend (a host without bubblewrap, an unwritable
-    folder); `KeyboardInterrupt` after Ctrl-C or SIGTERM."""
+    """Runs the campaign and returns its folder. Raises `ValueError` for what the user can mend (a host without bubblewrap, an
+    unwritable folder); `KeyboardInterrupt` after Ctrl-C or SIGTERM."""
     campaign = resolved.root
     assert isinstance(campaign, Campaign)
     console = Console(stderr=False)
@@ -51,8 +51,8 @@ def run_campaign(resolved: Resolved) -> Path:
 
 
 def new_folder(campaign: Campaign, experiment: str) -> Path:
-    """`<experiment>-<digest>-<seed>` in the runs folder, with a number behind it where that run was made before. Raises `ValueError` where
-    it can't be written."""
+    """`<experiment>-<digest>-<seed>` in the runs folder, with a number behind it where that run was made before. Raises
+    `ValueError` where it can't be written."""
     digest = hashlib.sha256(dump(campaign).encode()).hexdigest()[:8]
     name = f"{experiment}-{digest}-{campaign.seed}"
     try:

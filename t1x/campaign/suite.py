@@ -14,7 +14,7 @@ class Suite(Component):
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
     """Metrics are named `eval/<name>/…`."""
     every: Annotated[int, Role.SCALE, Field(ge=0)] = 0
-    """Steps between evaluations during training. It is always run on the untrained policy, the start and the last step; 0: only there."""
+    """Training steps between evaluations; 0 for none. The untrained policy, the start and the last step are always evaluated."""
 
 
 class PoolSuite(Suite):

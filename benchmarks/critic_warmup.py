@@ -1,0 +1,54 @@
+"""Does warming the critic up pay? Two runs from the same start and with the same seed, with and without it, and one figure.
+
+    python benchmarks/critic_warmup.py [--start RUN/checkpoints/start/policy] [--steps 8] [--seed 0]
+
+Without `--start` the quickstart's start is made first.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from t1x.campaign.run import run_campaign
+from t1x.config import load
+from t1x.tracking.figures import study_curve
+
+EXPERIMENT = "experiments/quickstart.gin"
+METRIC = "critic/explained_variance"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--start", type=Path, help="policy weights to start both runs from")
+    parser.add_argument("--steps", type=int, default=8, help="training steps of each run")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("runs/critic_warmup.png"))
+    arguments = parser.parse_args()
+    common = [f"Campaign.seed = {arguments.seed}", "Campaign.suites = []"]
+    start = arguments.start or _start(common)
+    common += ["Campaign.start = @CheckpointStart()", f"CheckpointStart.path = '{start}'", f"Campaign.steps = {arguments.steps}"]
+    curves = {}
+    for name, batches in (("warm", 4), ("cold", 0)):
+        folder = run_campaign(load(EXPERIMENT, set=[*common, f"Campaign.critic_warmup = {batches}"]))
+        curves[f"{name} critic ({batches} warm-up batches)"] = _history(folder)
+    study_curve(arguments.out, curves, 1, title=f"Critic from the same start, seed {arguments.seed}")
+    print(f"{'step':>4}" + "".join(f"{name:>32}" for name in curves))
+    for index, step in enumerate(next(iter(curves.values()))[0]):
+        print(f"{step:>4}" + "".join(f"{values[index]:>+32.3f}" for _, values in curves.values()))
+    print(f"figure: {arguments.out}")
+
+
+def _start(common: list[str]) -> Path:
+    folder = run_campaign(load(EXPERIMENT, set=[*common, "Campaign.steps = 0", "Campaign.critic_warmup = 0"]))
+    return folder / "checkpoints" / "start" / "policy"
+
+
+def _history(folder: Path) -> tuple[list[int], list[float]]:
+    """(steps, explained variance before each step's critic update)."""
+    points = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    found = [(point["step"], point["metrics"][METRIC]) for point in points if METRIC in point["metrics"]]
+    return [step for step, _ in found], [value for _, value in found]
+
+
+if __name__ == "__main__":
+    main()

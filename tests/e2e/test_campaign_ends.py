@@ -1,0 +1,133 @@
+"""However a run ends, nothing is left: no sandbox folder, no child process, no open MLflow run, and the user is told what to do."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import mlflow
+import pytest
+from tiny import command_line
+
+from t1x.tasks.export import export_pool
+from t1x.tasks.synthetic import SyntheticPool
+
+T1X = str(Path(sys.executable).parent / "t1x")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    (tmp_path / "sandboxes").mkdir()
+    return tmp_path / "runs", tmp_path / "sandboxes"
+
+
+def start(arguments: list[str], **options: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [T1X, "run", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+    )
+
+
+def statuses(runs: Path) -> list[str]:
+    client = mlflow.MlflowClient(f"sqlite:///{runs / 'mlflow.db'}")
+    return [run.info.status for run in client.search_runs([client.get_experiment_by_name("t1x").experiment_id])]
+
+
+def session_members(leader: int) -> list[int]:
+    """Living processes of a session; sandboxes have sessions of their own, so their folder is searched for as well."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == leader and fields[0] != "Z":
+                members.append(int(entry.name))
+    return members
+
+
+def processes_naming(folder: Path) -> list[str]:
+    """Command lines of living processes that name the folder."""
+    lines = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(folder) in line and "pytest" not in line:
+                lines.append(line)
+    return lines
+
+
+def assert_nothing_left(process: subprocess.Popen[str], sandboxes: Path) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and (session_members(process.pid) or processes_naming(sandboxes) or any(sandboxes.iterdir())):
+        time.sleep(0.1)
+    assert session_members(process.pid) == []
+    assert processes_naming(sandboxes) == []
+    assert list(sandboxes.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(signal.SIGINT, "untrained"), (signal.SIGINT, "demonstrations recorded"), (signal.SIGTERM, "critic warm-up")],
+)
+def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: int, said: str) -> None:
+    runs, sandboxes = folders
+    process = start(command_line(runs, sandboxes, "Campaign.steps = 50", "Supervised.steps = 200"))
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if said in line:
+                break
+        os.kill(process.pid, number)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, errors
+    assert "stopped:" in output
+    assert "Traceback" not in errors
+    assert statuses(runs) == ["KILLED"]
+    assert_nothing_left(process, sandboxes)
+
+
+def test_a_failed_run_leaves_nothing(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    runs, sandboxes = folders
+    pool = tmp_path / "pool"
+    export_pool(SyntheticPool(split="train", size=4).build(), pool, None)
+    for script in pool.glob("*/tests/test.sh"):
+        script.write_text("echo garbage > /logs/verifier/ctrf.json\n")
+    process = start(
+        command_line(runs, sandboxes, "Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'", "Campaign.suites = []")
+    )
+    output, errors = process.communicate(timeout=240)
+    assert process.returncode == 1, output
+    assert "unparsable" in errors
+    assert "stopped:" in output
+    assert statuses(runs) == ["FAILED"]
+    assert_nothing_left(process, sandboxes)
+
+
+def test_a_host_without_bubblewrap_is_told_what_to_install(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    runs, sandboxes = folders
+    process = start(command_line(runs, sandboxes), env={"PATH": str(tmp_path), "HOME": str(tmp_path)})
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 2, errors
+    assert "bubblewrap" in errors
+    assert "Traceback" not in errors
+    assert not runs.exists() or not [path for path in runs.iterdir() if path.is_dir()], output
+    assert_nothing_left(process, sandboxes)
+
+
+def test_a_folder_that_cannot_be_written_is_named(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    _, sandboxes = folders
+    (tmp_path / "file").write_text("")
+    process = start(command_line(tmp_path / "file" / "runs", sandboxes))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2, errors
+    assert str(tmp_path / "file" / "runs") in errors
+    assert "Traceback" not in errors
+    assert_nothing_left(process, sandboxes)
