@@ -32,12 +32,12 @@ soak: venv ## the long tests
 	$(BIN)/pytest -m soak --timeout 3600
 
 study-critic: venv ## warm against cold critic: two runs and one figure
-	$(T1X) run experiments/critic_warm.gin
-	$(T1X) run experiments/critic_cold.gin
 	$(BIN)/python benchmarks/critic_warmup.py
 
 bench: venv ## each benchmark prints a ratio
-	@set -e; for script in benchmarks/engine.py benchmarks/sandbox.py; do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; for script in $(filter-out benchmarks/critic_warmup.py,$(wildcard benchmarks/*.py)); do \
+		echo "== $$script"; $(BIN)/python $$script; \
+	done
 
 clean: ## removes .venv and caches; runs/ stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
