@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from enum import Enum
 from pathlib import PurePath
 from textwrap import fill
-from typing import Any, Literal, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
 from pydantic.fields import FieldInfo
@@ -44,9 +45,16 @@ def catalog(name: str | None) -> str:
 
 def _field(name: str, info: FieldInfo, component: type[Component]) -> str:
     facts = [_type(info.annotation), *_bounds(info)]
-    default = "required" if info.is_required() else f"default {_value(info.get_default(call_default_factory=False))}"
-    head = f"{component.__name__}.{name}: {', '.join(facts)}; {default}; {component.role(name).value}"
+    head = f"{component.__name__}.{name}: {', '.join(facts)}; {_default(info)}; {component.role(name).value}"
     return f"{head}\n{_wrapped(info.description or '', '    ')}".rstrip()
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "required"
+    if info.default_factory_takes_validated_data:
+        return "default from other fields"
+    return f"default {_value(info.get_default(call_default_factory=True))}"
 
 
 def _bounds(info: FieldInfo) -> Iterable[str]:
@@ -76,15 +84,20 @@ def _value(value: Any) -> str:
 
 def _type(annotation: Any) -> str:
     """A type as a reader would write it."""
-    if annotation is None or annotation is type(None):
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation in (None, NoneType):
         return "None"
+    if origin is Annotated:
+        return _type(arguments[0])
+    if origin is Literal:
+        return " | ".join(repr(choice) for choice in arguments)
+    if origin in (Union, UnionType):
+        return " | ".join(_type(argument) for argument in arguments)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return " | ".join(repr(member.value) for member in annotation)
-    if get_origin(annotation) is Literal:
-        return " | ".join(repr(choice) for choice in get_args(annotation))
-    if isinstance(annotation, type) and not get_args(annotation):
-        return annotation.__name__
-    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", str(annotation))
+    if isinstance(origin, type):
+        return f"{origin.__name__}[{', '.join('...' if argument is ... else _type(argument) for argument in arguments)}]"
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _first_sentence(component: type[Component]) -> str:

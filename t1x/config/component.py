@@ -3,13 +3,16 @@
 Invariants:
 - a *kind* is a direct subclass of `Component`; a *component* is a subclass of a kind, registered under its class name;
 - a component is frozen, refuses unknown fields, and imports nothing heavy: its worker is imported when it is built;
-- every field says what it is in a docstring under it, and has a `Role`.
+- every field says what it is in a docstring under it, and has a `Role`; one that a subclass declares again keeps both unless it
+  says otherwise.
 """
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.fields import FieldInfo
 
 
 class Role(StrEnum):
@@ -42,6 +45,8 @@ class Component(BaseModel):
         if other is not None and other.__module__ != cls.__module__:
             raise ValueError(f"two components are named {cls.__name__}: {other.__module__} and {cls.__module__}; rename one")
         table[cls.__name__] = cls
+        for name, field in cls.model_fields.items():
+            field.description = next((info.description for info in cls._declarations(name) if info.description), None)
 
     @classmethod
     def kind(cls) -> type["Component"]:
@@ -51,5 +56,12 @@ class Component(BaseModel):
     @classmethod
     def role(cls, field: str) -> Role:
         """The role of one of this component's fields."""
-        marks = [mark for mark in cls.model_fields[field].metadata if isinstance(mark, Role)]
-        return marks[0] if marks else Role.ALGORITHM
+        marks = (mark for info in cls._declarations(field) for mark in info.metadata if isinstance(mark, Role))
+        return next(marks, Role.ALGORITHM)
+
+    @classmethod
+    def _declarations(cls, field: str) -> Iterator[FieldInfo]:
+        """A field as this class declares it, then as its ancestors do."""
+        for base in cls.__mro__:
+            if issubclass(base, Component) and field in base.model_fields:
+                yield base.model_fields[field]

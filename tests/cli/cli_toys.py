@@ -1,0 +1,41 @@
+"""A root and a kind that only the tests of cli/ know."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from t1x.config import Component, Role, Root
+
+
+class CliPart(Component):
+    """A part of a toy."""
+
+
+class CliWheel(CliPart):
+    """Something round. It turns."""
+
+    spokes: Annotated[int, Role.SCALE, Field(ge=0, lt=100)] = 8
+    """Number of
+    spokes."""
+    sizes: tuple[Annotated[float, Field(gt=0)], ...] = Field(default_factory=lambda: (1.0, 2.0))
+    """Sizes in metres."""
+    finish: Literal["matt", "gloss"] = "matt"
+    """How it shines."""
+
+
+class CliCart(Root):
+    """A toy cart."""
+
+    part: CliPart
+    """What it is made of."""
+    spare: CliPart = CliWheel(spokes=3)
+    """What it carries."""
+    label: Annotated[str | None, Role.PLACEMENT] = None
+    """What it is called."""
+
+    @field_validator("label")
+    @classmethod
+    def _fragile(cls, label: str | None) -> str | None:
+        if label == "fault":
+            raise RuntimeError("a fault of ours")
+        return label

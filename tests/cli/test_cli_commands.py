@@ -1,0 +1,127 @@
+"""What each command prints and how it exits."""
+
+from pathlib import Path
+
+import pytest
+from cli_toys import CliCart, CliWheel
+
+from t1x import __version__
+from t1x.cli import main
+from t1x.config import load
+
+CART = "import cli_toys\nCliCart.part = @CliWheel()\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, with `cart.gin` in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # and so sys.path is restored
+    (tmp_path / "cart.gin").write_text(CART)
+    return tmp_path
+
+
+def test_show_prints_gin_that_loads_back(folder, capsys):
+    assert main(["show", "cart.gin", "--set", "CliWheel.spokes = 5", "--set", "CliCart.label = 'x'"]) == 0
+    (folder / "shown.gin").write_text(capsys.readouterr().out)
+    assert load("shown.gin").root == CliCart(part=CliWheel(spokes=5), spare=CliWheel(spokes=5), label="x")
+
+
+def test_show_origins(folder, capsys):
+    assert main(["show", "cart.gin", "--origins", "--set", "CliWheel.spokes = 5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for line in ("CliCart.part = @CliWheel()  # cart.gin:2", "CliWheel.spokes = 5  # --set 1", "CliCart.label = None  # default"):
+        assert line in lines
+
+
+def test_show_tells_notes_on_stderr(folder, capsys):
+    (folder / "cart.gin").write_text(CART.replace("@CliWheel", "@a/CliWheel") + "a/CliWheel.spokes = 4\n")
+    assert main(["show", "cart.gin", "--set", "CliCart.part = @CliWheel()"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.startswith("note: cart.gin:3: a/CliWheel.spokes has no effect")
+    assert "note" not in captured.out
+
+
+def test_check_reports_every_file_and_every_problem(folder, capsys):
+    (folder / "bad.gin").write_text("import cli_toys\nCliCart.prat = 1\nCliCart.label = 5\n")
+    assert main(["check", "cart.gin", "bad.gin", "missing.gin"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "cart.gin: ok\n"
+    for part in ("bad.gin:2: CliCart has no field prat", "bad.gin:3: CliCart.label = 5", "CliCart.part is missing"):
+        assert part in captured.err
+    assert "no file missing.gin" in captured.err
+    assert main(["check", "cart.gin"]) == 0
+
+
+def test_list_of_kinds_counts_components(capsys):
+    assert main(["list"]) == 0
+    assert "CliPart 1 A part of a toy." in [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_list_of_a_kind_has_a_line_for_each_component(capsys):
+    assert main(["list", "CliPart"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["CliPart", "A part of a toy.", "", "CliWheel  Something round."]
+
+
+def test_list_of_a_component_shows_its_fields(capsys):
+    assert main(["list", "CliWheel"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "CliWheel",
+        "Something round. It turns.",
+        "kind CliPart, module cli_toys",
+        "",
+        "CliWheel.spokes: int, ≥ 0, < 100; default 8; scale",
+        "    Number of spokes.",
+        "",
+        "CliWheel.sizes: tuple[float, ...]; default (1.0, 2.0); algorithm",
+        "    Sizes in metres.",
+        "",
+        "CliWheel.finish: 'matt' | 'gloss'; default 'matt'; algorithm",
+        "    How it shines.",
+    ]
+    assert main(["list", "CliCart"]) == 0
+    out = capsys.readouterr().out
+    for line in ("CliCart.part: CliPart; required; algorithm", "CliCart.spare: CliPart; default @CliWheel(spokes=3); algorithm"):
+        assert line in out
+    assert "CliCart.label: str | None; default None; placement" in out
+
+
+def test_list_of_a_name_that_nothing_has(capsys):
+    assert main(["list", "CliWheeel"]) == 2
+    assert capsys.readouterr().err == "error: no kind or component is called CliWheeel; did you mean 'CliWheel'?\n"
+
+
+def test_export_of_a_root_without_tasks(folder, capsys):
+    assert main(["tasks", "export", "cart.gin", "out"]) == 2
+    assert capsys.readouterr().err == "error: cart.gin describes a CliCart, which has no pool of tasks\n"
+    assert not Path("out").exists()
+
+
+def test_export_writes_tasks_of_the_training_pool(folder, capsys):
+    assert main(["tasks", "export", "experiments/quickstart.gin", "out", "--count", "3"]) == 0
+    assert capsys.readouterr().out == "3 tasks written to out\n"
+    written = list(Path("out").glob("*/instruction.md"))
+    pool = load("experiments/quickstart.gin").root.pool.build()
+    assert sorted(path.read_text().strip() for path in written) == sorted(pool[index].instruction.strip() for index in range(3))
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["show"], ["check"], ["list"], ["tasks"], ["tasks", "export"]])
+def test_help_has_examples(command, capsys):
+    assert main([*command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Usage: t1x" in out
+    if command != ["tasks"]:
+        assert f"  t1x {' '.join(command)}".rstrip() in out.partition("Examples:")[2]
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"t1x {__version__}\n"
+
+
+def test_the_quickstart_shows_what_loads_back(folder, capsys):
+    assert main(["check", "experiments/quickstart.gin"]) == 0
+    assert main(["show", "experiments/quickstart.gin"]) == 0
+    out = capsys.readouterr().out
+    (folder / "shown.gin").write_text(out.partition("ok\n")[2])
+    assert load("shown.gin").root == load("experiments/quickstart.gin").root

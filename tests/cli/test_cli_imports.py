@@ -1,0 +1,37 @@
+"""Commands that only read import nothing heavy."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {"torch", "mlflow", "transformers", "matplotlib", "tokenizers", "safetensors", "scipy", "pandas"}
+LIGHT_BUT_NOT_FOR_HELP = {"pydantic", "numpy", "gin", "rich"}
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """The top-level packages that a command imports."""
+    command = [sys.executable, "-X", "importtime", "-m", "t1x.cli", *arguments]
+    environment = {**os.environ, "COLUMNS": "80"}
+    finished = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+    lines = [line for line in finished.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+
+
+def test_help_imports_nothing_but_the_command_line():
+    found = imported_by("--help")
+    assert "typer" in found
+    assert not found & (HEAVY | LIGHT_BUT_NOT_FOR_HELP)
+
+
+QUICKSTART = "experiments/quickstart.gin"
+
+
+@pytest.mark.parametrize("arguments", [("show", QUICKSTART), ("check", QUICKSTART), ("list", "Campaign")])
+def test_commands_that_read_import_nothing_heavy(arguments):
+    found = imported_by(*arguments)
+    assert "pydantic" in found
+    assert not found & HEAVY

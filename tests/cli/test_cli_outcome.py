@@ -1,0 +1,101 @@
+"""Exit codes and messages, as a shell sees them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from t1x.cli import main
+
+HERE = str(Path(__file__).parent)
+CART = "import cli_toys\nCliCart.part = @CliWheel()\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(HERE)
+    monkeypatch.setenv("PYTHONPATH", HERE)
+    (tmp_path / "cart.gin").write_text(CART)
+    return tmp_path
+
+
+def t1x(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "t1x.cli", *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", [("run",), ("show",), ("check",), ("tasks", "export")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (CART + "CliWheel.spokes = 500\n", "cart.gin:3: CliWheel.spokes = 500: should be less than 100"),
+        (CART + "CliWheel.spoks = 5\n", "cart.gin:3: CliWheel has no field spoks; did you mean 'spokes'?"),
+        (None, "there is no file cart.gin"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_2(folder, capsys, command, text, message):
+    if text is None:
+        Path("cart.gin").unlink()
+    else:
+        Path("cart.gin").write_text(text)
+    assert main([*command, "cart.gin", *(["out"] if "export" in command else [])]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert [path.name for path in folder.iterdir()] == ([] if text is None else ["cart.gin"])
+
+
+def test_a_file_that_cannot_be_read(folder, capsys):
+    """PermissionError and its like name the file. (root may read everything, so a folder stands in the way of a file here.)"""
+    Path("cart.gin").unlink()
+    Path("plain").write_text("")
+    assert main(["tasks", "export", "experiments/quickstart.gin", "plain/out"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: plain")
+    assert "Traceback" not in err
+
+
+def test_usage_errors_exit_2():
+    for arguments in (["nope"], ["run"], ["show", "a.gin", "--nope"]):
+        finished = t1x(*arguments)
+        assert finished.returncode == 2
+        assert "Usage" in finished.stderr
+        assert "Traceback" not in finished.stderr
+
+
+def test_a_fault_shows_a_traceback_and_keeps_a_log(folder, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(folder))
+    finished = t1x("show", "cart.gin", "--set", "CliCart.label = 'fault'")
+    assert finished.returncode == 1
+    assert "RuntimeError: a fault of ours" in finished.stderr
+    last = finished.stderr.splitlines()[-1]
+    assert last.startswith("error: this is a fault in t1x, not in what you gave it; its log is ")
+    log = Path(last.rpartition(" ")[2])
+    assert log.parent == folder
+    assert "RuntimeError: a fault of ours" in log.read_text()
+    assert "cart.gin" in log.read_text()
+
+
+def test_a_module_in_the_working_directory_can_be_imported(folder):
+    Path("my_parts.py").write_text("import cli_toys\nclass CliMine(cli_toys.CliPart):\n    'Mine.'\n")
+    Path("cart.gin").write_text("import cli_toys\nimport my_parts\nCliCart.part = @CliMine()\n")
+    finished = t1x("check", "cart.gin")
+    assert (finished.returncode, finished.stdout) == (0, "cart.gin: ok\n")
+
+
+def test_ctrl_c_exits_130_with_one_line(folder):
+    Path("slow.py").write_text("import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(60)\n")
+    Path("cart.gin").write_text("import slow\n")
+    process = subprocess.Popen([sys.executable, "-m", "t1x.cli", "show", "cart.gin"], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not Path("started").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "interrupted\n")
