@@ -27,16 +27,14 @@ def environment(folder: Path) -> tuple[str, tuple[TaskFile, ...]]:
         place = f"{dockerfile}:{number}: {instruction}"
         if instruction == "FROM" and not based:
             based = True
-        elif instruction == "WORKDIR" and rest.startswith("/") | bool(workdir):
+        elif instruction == "WORKDIR" and (workdir or rest.startswith("/")) and "$" not in rest:
             workdir = posixpath.normpath(posixpath.join(workdir, rest))
         elif instruction == "COPY":
             for file in _copy(place, rest, workdir, context, copied):
                 copied[file.path] = file
                 places[file.path] = place
         else:
-            raise ValueError(
-                f"{place} {rest}: only one FROM, absolute WORKDIR and COPY are understood; put what it makes into files to COPY"
-            )
+            raise ValueError(f"{place} {rest}: understood are one FROM, WORKDIR with a plain absolute path, and COPY")
     if not based or not workdir:
         raise ValueError(f"{dockerfile}: no {'WORKDIR' if based else 'FROM'}; add one")
     outside = next((path for path in copied if not path.startswith(workdir.rstrip("/") + "/")), None)
@@ -61,8 +59,8 @@ def _instructions(dockerfile: Path) -> Iterator[tuple[int, str, str]]:
         if joined.endswith("\\"):
             joined = joined[:-1] + " "
             continue
-        instruction, _, rest = joined.partition(" ")
-        yield first, instruction.upper(), rest.strip()
+        instruction, *rest = joined.split(maxsplit=1)
+        yield first, instruction.upper(), "".join(rest)
         joined = ""
     if joined:
         raise ValueError(f"{dockerfile}:{first}: the last line ends with a backslash; end the instruction")

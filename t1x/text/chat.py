@@ -21,6 +21,10 @@ from t1x.text.tokenizer import ChatTokenizer, Ids
 Message = tuple[str, str]
 """(role, content)"""
 
+FIRST_MARK = 0x100000
+"""In a rendered template the code point FIRST_MARK + i, of a private plane, stands for the content of message i."""
+MARK = re.compile("[\U00100000-\U0010fffd]")
+
 
 class TemplatedTokenizer(ChatTokenizer):
     """Renders and encodes at id level. The template may look at roles and positions, not into contents: it is rendered once per
@@ -58,7 +62,7 @@ class TemplatedTokenizer(ChatTokenizer):
             if isinstance(piece, int):
                 ids.append(piece)
             else:
-                text = CONTENT.sub(lambda mark: messages[ord(mark[0]) - FIRST_MARK][1], piece)
+                text = MARK.sub(lambda mark: messages[ord(mark[0]) - FIRST_MARK][1], piece)
                 ids += self._tokenizer.encode(text, add_special_tokens=False).ids
         return np.array(ids, dtype=np.int32)
 
@@ -80,11 +84,6 @@ class TemplatedTokenizer(ChatTokenizer):
             pieces = [piece for piece in self._split_special.split(rendered) if piece]
             self._skeletons[key] = [self._special.get(piece, piece) for piece in pieces]
         return self._skeletons[key]
-
-
-FIRST_MARK = 0x100000
-"""First code point of the second private plane: the marks live in rendered templates only, never in text that is encoded."""
-CONTENT = re.compile("[\U00100000-\U0010fffd]")
 
 
 @functools.cache

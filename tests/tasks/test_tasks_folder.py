@@ -116,7 +116,7 @@ def test_foreign_task_is_read(tmp_path):
     write(
         folder,
         "environment/Dockerfile",
-        "# a base\nFROM ubuntu:24.04 AS base\n\nworkdir /work\nWORKDIR here\nCOPY \\\n  input.txt .\n",
+        "# a base\nFROM ubuntu:24.04 AS base\n\nworkdir /work\nWORKDIR here\nCOPY\t\\\n  input.txt .\n",
     )
     write(tmp_path, "README.md", "not a task")
     (tmp_path / ".git").mkdir()
@@ -194,6 +194,7 @@ REFUSED = {
     "FROM a\nENV X=1\nWORKDIR /app": r"Dockerfile:2: ENV X=1",
     "FROM a\n\n# c\nFROM b\nWORKDIR /app": r"Dockerfile:4: FROM b",
     "ARG v\nFROM a\nWORKDIR /app": r"Dockerfile:1: ARG v",
+    "FROM a\nWORKDIR /app/$X": r"Dockerfile:2: WORKDIR /app/\$X: understood are",
     "FROM a\nWORKDIR app": r"Dockerfile:2: WORKDIR app",
     "FROM a": r"Dockerfile: no WORKDIR; add one",
     "WORKDIR /app": r"Dockerfile: no FROM; add one",
