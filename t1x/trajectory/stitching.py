@@ -176,7 +176,7 @@ def _fresh_rows(turn: Turn, before: _Chunk | None) -> list[Rows]:
     routing, start = turn.completion.routing, turn.completion.routing_start
     if not start:
         return [routing]
-    if before is None or len(before.routing) < start or not np.array_equal(before.ids.view()[:start], turn.prompt_ids[:start]):
+    if before is None or not np.array_equal(before.ids.view()[:start], turn.prompt_ids[:start]):
         raise RoutingRecordError(
             f"turn {turn.index}: routing rows begin at position {start}, and no earlier turn has the rows before it"
         )

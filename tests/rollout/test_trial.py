@@ -197,6 +197,38 @@ def test_a_cancelled_trial_keeps_its_turns_and_leaves_nothing(folder, times):
     assert attempt.engine.released == ["t"]
 
 
+def test_a_second_cancellation_does_not_interrupt_the_clean_up(folder):
+    destroyed = []
+
+    class Slow(Attempt):
+        async def run(self, host):
+            create = host.create
+
+            async def create_slow(task):
+                lease = await create(task)
+                destroy = lease.destroy
+
+                async def destroy_slowly():
+                    await asyncio.sleep(0.2)
+                    await destroy()
+                    destroyed.append(lease.id)
+
+                lease.destroy = destroy_slowly
+                return lease
+
+            host.create = create_slow
+            return await super().run(host)
+
+    async def cancel(running):
+        await started(SLEEP)
+        while not running.done():
+            running.cancel()
+            await asyncio.sleep(0.02)
+
+    assert Slow(folder, [SLEEP])(cancel).ended_by is EndedBy.CANCELLED
+    assert len(destroyed) == 1
+
+
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 20])
 def test_a_trial_can_be_cancelled_at_any_moment(folder, steps):
     async def cancel(running):

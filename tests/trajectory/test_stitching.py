@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from random_turns import Plan, layouts, make_turns, plans, reference
+from random_turns import Plan, layouts, make_turns, plans, reference, rows
 
 from t1x.config import Component
-from t1x.trajectory.records import Boundary
+from t1x.trajectory.records import Boundary, Turn
 from t1x.trajectory.stitcher import RoutingRecordError, StitchingError, TokenFidelityError, TokenStitcher
 
 
@@ -146,6 +146,23 @@ def test_the_first_turn_has_no_cache_to_take_rows_from():
     first = make_turns(PLAN, (2, 2))[0]
     with pytest.raises(RoutingRecordError, match="no earlier turn"):
         stitch([change(first, routing=first.completion.routing[1:], routing_start=1)])
+
+
+@pytest.mark.parametrize(("cached", "shared"), [(1, 0), (4, 3), (10, 8)])
+def test_rows_from_a_cache_belong_to_the_same_ids(cached, shared):
+    """After a restart the engine leaves out rows of ids that the chunk before, of 9 ids, doesn't have."""
+    (first,) = make_turns([Plan(5, 3, False, 0, 0)], (2, 2))
+    history = np.concatenate([first.prompt_ids, first.completion.ids])
+    prompt = np.concatenate([history[:shared], np.full(12 - shared, 1)])
+    done = dataclasses.replace(
+        first.completion, routing=rows(np.random.default_rng(0), 12 + 3 - 1 - cached, (2, 2)), routing_start=cached
+    )
+    stitcher = TokenStitcher().build()
+    stitcher.add(first)
+    before = streams(stitcher.finish())
+    with pytest.raises(RoutingRecordError, match="no earlier turn"):
+        stitcher.add(Turn(1, prompt, done, first.temperature, restarted=True))
+    assert streams(stitcher.finish()) == before
 
 
 def test_an_announced_restart_that_changes_nothing_is_exact():
