@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from t1x.model.norm import rms_normalize
 
 if TYPE_CHECKING:
     from t1x.model.qwen3_moe import Qwen3Moe
@@ -43,20 +44,23 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 class Attention(nn.Module):
     """Query, key and value projection in one matrix, per-head RMSNorm of queries and keys, output projection."""
 
+    _gain_of_head: Tensor
+
     def __init__(self, config: "Qwen3Moe") -> None:
         super().__init__()
         self.heads, self.kv_heads, self.head_dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         self.eps = config.rms_norm_eps
         self.qkv = nn.Linear(config.hidden_size, (self.heads + 2 * self.kv_heads) * self.head_dim, bias=False)
-        self.q_norm = nn.Parameter(torch.ones(self.head_dim))
-        self.k_norm = nn.Parameter(torch.ones(self.head_dim))
+        self.qk_norm = nn.Parameter(torch.ones(2, self.head_dim))
+        """[2, d]: gain of the queries' norm, gain of the keys'."""
+        self.register_buffer("_gain_of_head", torch.tensor([0] * self.heads + [1] * self.kv_heads), persistent=False)
         self.output = nn.Linear(self.heads * self.head_dim, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, layer: int) -> Tensor:
         """x [N, D] to [N, D]."""
         qkv = self.qkv(x).view(len(x), -1, self.head_dim)
         qk, v = qkv.split([self.heads + self.kv_heads, self.kv_heads], 1)
-        gain = torch.cat([self.q_norm.expand(self.heads, -1), self.k_norm.expand(self.kv_heads, -1)])
-        qk = rotate(F.rms_norm(qk, (self.head_dim,), None, self.eps) * gain, *rotary)
+        gain = self.qk_norm.index_select(0, self._gain_of_head)
+        qk = rotate(rms_normalize(qk, self.eps) * gain, *rotary)
         q, k = qk.split([self.heads, self.kv_heads], 1)
         return self.output(attend(layer, q, k, v).flatten(1))

@@ -143,8 +143,6 @@ def _stored(model: MoeTransformer | ValueModel) -> dict[str, Tensor]:
 HF_LAYER_NAMES = {
     "input_norm.weight": "input_layernorm.weight",
     "attention.output.weight": "self_attn.o_proj.weight",
-    "attention.q_norm": "self_attn.q_norm.weight",
-    "attention.k_norm": "self_attn.k_norm.weight",
     "post_attention_norm.weight": "post_attention_layernorm.weight",
     "moe.router.weight": "mlp.gate.weight",
 }
@@ -162,6 +160,8 @@ def _split(config: Qwen3Moe, name: str, tensor: Tensor) -> dict[str, Tensor]:
         heads = [config.num_attention_heads, config.num_key_value_heads, config.num_key_value_heads]
         parts = tensor.split([config.head_dim * n for n in heads])
         return {f"{prefix}self_attn.{part}_proj.weight": view for part, view in zip("qkv", parts, strict=True)}
+    if own == "attention.qk_norm":
+        return {f"{prefix}self_attn.{part}_norm.weight": gain for part, gain in zip("qk", tensor, strict=True)}
     experts = f"{prefix}mlp.experts."
     if own == "moe.gate_up":
         halves = [expert.chunk(2) for expert in tensor]

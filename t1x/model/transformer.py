@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from t1x.model.attention import Attend, Attention, RotaryTable
 from t1x.model.moe import MoeLayer, Routed
+from t1x.model.norm import RMSNorm
 from t1x.model.replay import RoutingReplay
 from t1x.model.router import RouterMode
 
@@ -32,9 +33,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: "Qwen3Moe") -> None:
         super().__init__()
-        self.input_norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.input_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.attention = Attention(config)
-        self.post_attention_norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.moe = MoeLayer(config)
 
     def forward(self, x: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, layer: int, replayed: Tensor | None) -> Routed:
@@ -52,7 +53,7 @@ class Decoder(nn.Module):
         self.config = config
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_hidden_layers))
-        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.rotary = RotaryTable(config)
 
     def reset_parameters(self, seed: int) -> None:
@@ -105,10 +106,10 @@ class Decoder(nn.Module):
         with torch.set_grad_enabled(torch.is_grad_enabled() and mode is not RouterMode.REPLAY_NO_GRAD):
             positions = torch.arange(length, device=token_ids.device).repeat(batch)
             hidden, experts, logits = self.run(token_ids.flatten(), positions, _within(batch), replay)
+            hidden = self.norm(hidden.view(batch, length, -1) if keep is None else hidden[keep.flatten()])
         if replay is not None:
             replay.finish()
-        hidden = hidden.view(batch, length, -1) if keep is None else hidden[keep.flatten()]
-        return ModelOutput(self.norm(hidden), torch.stack(experts, 1).view(batch, length, len(self.layers), -1), tuple(logits))
+        return ModelOutput(hidden, torch.stack(experts, 1).view(batch, length, len(self.layers), -1), tuple(logits))
 
     def run(
         self, token_ids: Tensor, positions: Tensor, attend: Attend, replay: RoutingReplay | None = None

@@ -1,0 +1,168 @@
+"""Routing replay: the selection from the record, all else from the live logits."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import Qwen3MoeForCausalLM
+
+from t1x.model.checkpoint import save_pretrained
+from t1x.model.moe import MoeLayer
+from t1x.model.qwen3_moe import Qwen3Moe
+from t1x.model.replay import RoutingReplay
+from t1x.model.router import RouterMode
+
+torch.set_num_threads(1)
+
+
+def spec(normalize: bool = True) -> Qwen3Moe:
+    return Qwen3Moe(
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        num_experts=5,
+        num_experts_per_tok=2,
+        moe_intermediate_size=12,
+        norm_topk_prob=normalize,
+        max_position_embeddings=64,
+        router_init_std=0.5,
+        embedding_init_std=1.0,
+    )
+
+
+def any_record(*shape: int) -> Tensor:
+    """Distinct random experts in random order."""
+    return torch.rand(*shape, 5, generator=torch.Generator().manual_seed(4)).argsort(-1)[..., :2]
+
+
+def one_token_at_a_time(layer: MoeLayer, x: Tensor, record: Tensor, normalize: bool) -> Tensor:
+    rows = []
+    for token, experts in zip(x, record.tolist(), strict=True):
+        logits = layer.router.weight @ token
+        shares = logits.exp() / logits.exp().sum()
+        total = sum(shares[e] for e in experts) if normalize else 1.0
+        row = torch.zeros_like(token)
+        for e in experts:
+            gate, up = layer.gate_up[e][:12] @ token, layer.gate_up[e][12:] @ token
+            row = row + shares[e] / total * (layer.down[e].T @ (gate * torch.sigmoid(gate) * up))
+        rows.append(row)
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_forced_experts_output_and_gradients(normalize: bool) -> None:
+    layer = spec(normalize).build(seed=0).model.layers[0].moe
+    record, weights = any_record(30), torch.randn(30, 16, generator=torch.Generator().manual_seed(1))
+    results = []
+    for compute in (lambda x: layer(x, record).hidden, lambda x: one_token_at_a_time(layer, x, record, normalize)):
+        layer.zero_grad()
+        x = torch.randn(30, 16, generator=torch.Generator().manual_seed(2), requires_grad=True)
+        out = compute(x)
+        (out * weights).sum().backward()
+        results.append([out, x.grad, *(p.grad.clone() for p in layer.parameters())])
+    assert results[1][2].abs().max() > 1e-2, "the router's gradient"
+    for ours, reference in zip(*results, strict=True):
+        torch.testing.assert_close(ours, reference, atol=1e-5, rtol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x, record).hidden, results[1][0], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_whole_model_against_transformers_with_forced_experts(normalize: bool, tmp_path: Path) -> None:
+    model = spec(normalize).build(seed=0)
+    save_pretrained(model, tmp_path / "model")
+    theirs = Qwen3MoeForCausalLM.from_pretrained(tmp_path / "model", dtype=torch.float32)
+    ids, record = torch.randint(0, 50, (2, 20), generator=torch.Generator().manual_seed(3)), any_record(2, 20, 2)
+    for index, layer in enumerate(theirs.model.layers):
+
+        def gate(x: Tensor, weight: Tensor = layer.mlp.gate.weight, index: int = index) -> tuple:
+            forced = record[:, :, index].flatten(0, 1)
+            logits = F.linear(x.reshape(-1, 16), weight)
+            scores = logits.softmax(-1).gather(1, forced)
+            return logits, scores / scores.sum(-1, keepdim=True) if normalize else scores, forced
+
+        layer.mlp.gate.forward = gate
+    output = model(ids, routing=record, mode=RouterMode.REPLAY_WITH_GRAD)
+    logits, reference = model.logits(output.hidden), theirs(ids).logits
+    torch.testing.assert_close(logits, reference, atol=1e-5, rtol=0)
+    assert torch.equal(output.routed_experts, record)
+    for out in (logits, reference):
+        F.cross_entropy(out[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
+    for ours, other in zip(model.model.layers, theirs.model.layers, strict=True):
+        torch.testing.assert_close(ours.moe.router.weight.grad, other.mlp.gate.weight.grad, atol=1e-5, rtol=0)
+        torch.testing.assert_close(ours.attention.output.weight.grad, other.self_attn.o_proj.weight.grad, atol=1e-5, rtol=0)
+        assert other.mlp.gate.weight.grad.abs().max() > 1e-3
+
+
+def test_replaying_a_free_pass_repeats_it() -> None:
+    model, ids = spec().build(seed=0), torch.randint(0, 50, (3, 11), generator=torch.Generator().manual_seed(3))
+    free = model(ids)
+    again = model(ids, routing=free.routed_experts.to(torch.uint8), mode=RouterMode.REPLAY_WITH_GRAD)
+    assert torch.equal(again.hidden, free.hidden)
+
+
+def test_replay_without_gradient_has_none() -> None:
+    model, ids = spec().build(seed=0), torch.zeros(1, 4, dtype=torch.long)
+    output = model(ids, routing=any_record(1, 4, 2), mode=RouterMode.REPLAY_NO_GRAD)
+    assert not output.hidden.requires_grad
+    assert torch.is_grad_enabled()
+
+
+def test_padding_never_touches_a_sequence_and_keep_selects() -> None:
+    model, ids = spec().build(seed=0), torch.randint(0, 50, (2, 12), generator=torch.Generator().manual_seed(3))
+    record = any_record(2, 12, 2)
+    alone = model(ids[1:, :7], routing=record[1:, :7], mode=RouterMode.REPLAY_WITH_GRAD)
+    padded_ids, padded_record = ids.clone(), record.clone()
+    padded_ids[1, 7:], padded_record[1, 7:] = 0, torch.tensor([3, 4])
+    keep = torch.zeros(2, 12, dtype=torch.bool)
+    keep[0, 2] = keep[1, [0, 6]] = True
+    padded = model(padded_ids, routing=padded_record, mode=RouterMode.REPLAY_WITH_GRAD)
+    torch.testing.assert_close(padded.hidden[1, :7], alone.hidden[0], atol=1e-6, rtol=1e-5)
+    kept = model(padded_ids, routing=padded_record, mode=RouterMode.REPLAY_WITH_GRAD, keep=keep)
+    assert kept.hidden.shape == (3, 16)
+    torch.testing.assert_close(kept.hidden, padded.hidden[keep], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("experts", "what"),
+    [
+        ([2, 2], "sequence 1, row 3, layer 0 holds an expert twice"),
+        ([0, 5], "sequence 1, row 3, layer 0 is not an expert"),
+        ([-1, 0], "-1"),
+    ],
+)
+def test_malformed_records_are_refused_by_place(experts: list[int], what: str) -> None:
+    record = any_record(2, 6, 2)
+    record[1, 3, 0] = torch.tensor(experts)
+    with pytest.raises(ValueError, match=what):
+        spec().build(seed=0)(torch.zeros(2, 6, dtype=torch.long), routing=record, mode=RouterMode.REPLAY_NO_GRAD)
+
+
+def test_records_and_modes_go_together() -> None:
+    model, ids = spec().build(seed=0), torch.zeros(2, 6, dtype=torch.long)
+    with pytest.raises(ValueError, match="needs a routing record"):
+        model(ids, mode=RouterMode.REPLAY_WITH_GRAD)
+    with pytest.raises(ValueError, match="takes no routing record"):
+        model(ids, routing=any_record(2, 6, 2))
+    with pytest.raises(ValueError, match=r"shape \(2, 6, 2, 2\)"):
+        model(ids, routing=any_record(2, 5, 2), mode=RouterMode.REPLAY_WITH_GRAD)
+    with pytest.raises(ValueError, match="exceed max_position_embeddings"):
+        model(torch.zeros(1, 65, dtype=torch.long))
+
+
+def test_every_layer_takes_its_rows_once() -> None:
+    replay = RoutingReplay(any_record(2, 6, 2), shape=(2, 6), layers=2, k=2, num_experts=5)
+    assert replay.take(0, 12).shape == (12, 2)
+    with pytest.raises(RuntimeError, match=r"layers \[1\] consumed no rows"):
+        replay.finish()
+    with pytest.raises(RuntimeError, match="layer 0 consumed its rows twice"):
+        replay.take(0, 12)
+    with pytest.raises(RuntimeError, match="asked for 11 rows"):
+        replay.take(1, 11)
+    replay.take(1, 12)
+    replay.finish()
