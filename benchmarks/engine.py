@@ -83,7 +83,9 @@ def theirs(model: Qwen3MoeForCausalLM, trials: int, turns: int, tokens: int) -> 
         )
         new = output[:, longest:].numpy().astype(np.int32)
         assert new.shape == (trials, tokens)
-        histories = [np.concatenate([ids, row, glue(trial, turn)]) for trial, (ids, row) in enumerate(zip(histories, new, strict=True))]
+        histories = [
+            np.concatenate([ids, row, glue(trial, turn)]) for trial, (ids, row) in enumerate(zip(histories, new, strict=True))
+        ]
     return trials * turns * tokens
 
 
