@@ -68,6 +68,10 @@ def run(file: File, set: Settings = None) -> None:
 
     resolved = load(file, set=set or ())
     _print_notes(resolved.notes)
+    from t1x.campaign.campaign import Campaign
+
+    if not isinstance(resolved.root, Campaign):
+        raise ValueError(f"{file} describes a {type(resolved.root).__name__}; what runs is a Campaign")
     from t1x.campaign.run import run_campaign
 
     run_campaign(resolved)

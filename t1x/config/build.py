@@ -40,10 +40,12 @@ class _Spot:
 class Builder:
     """Builds one tree from a table and collects what goes wrong."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, complete: bool = True) -> None:
+        """`complete` is false where some statements couldn't be read, so that what is missing may not be missing."""
         self.origins: dict[str, Origin | None] = {}
         self.problems: list[Problem] = []
         self._table = table
+        self._complete = complete
         self._building: list[tuple[str, str]] = []
         """(component, scope) of the references that are being built, outermost first."""
         self._expanding: list[str] = []
@@ -88,7 +90,7 @@ class Builder:
         try:
             built = component.model_validate(attempt.values)
         except ValidationError as error:
-            self.problems += explain(error, attempt, UNBUILT)
+            self.problems += explain(error, attempt, UNBUILT, self._complete)
             return UNBUILT
         problems = conversions(built, attempt)
         self.problems += problems

@@ -21,7 +21,8 @@ def check(table: Table) -> list[Problem]:
 def _binding(binding: Binding) -> Iterator[Problem]:
     component = Component.registry.get(binding.component)
     if component is None:
-        yield Problem(unknown_component(binding.component), binding.origin)
+        hint = owners(binding.field) if "." in binding.component else ""
+        yield Problem(unknown_component(binding.component) + hint, binding.origin)
     elif binding.field not in component.model_fields:
         yield Problem(unknown_field(component, binding.field), binding.origin)
 

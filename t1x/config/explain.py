@@ -1,5 +1,6 @@
 """Turns what pydantic refuses into problems that name field, value, reason and place."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,12 +39,13 @@ class Attempt:
         return self.origin or next((binding.origin for binding in self.bindings.values()), None)
 
 
-def explain(error: ValidationError, attempt: Attempt, unbuilt: object) -> list[Problem]:
-    """The problems of one component. A field whose value is `unbuilt` has been reported already and is left out, and with it what
-    was said of the whole component."""
+def explain(error: ValidationError, attempt: Attempt, unbuilt: object, complete: bool) -> list[Problem]:
+    """The problems of one component. A field whose value is `unbuilt` has been reported already and is left out, and so are missing
+    fields where not all statements could be read (not `complete`)."""
     by_field: dict[str, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
-        by_field.setdefault(str(detail["loc"][0]) if detail["loc"] else "", []).append(detail)
+        if complete or not _is_missing(detail):
+            by_field.setdefault(str(detail["loc"][0]) if detail["loc"] else "", []).append(detail)
     reported = {name for name, value in attempt.values.items() if value is unbuilt}
     return [_problem(name, details, attempt) for name, details in by_field.items() if name not in reported]
 
@@ -66,16 +68,24 @@ def conversions(built: Component, attempt: Attempt) -> list[Problem]:
 def _problem(name: str, details: list[ErrorDetails], attempt: Attempt) -> Problem:
     if not name:
         return _of_the_whole(details, attempt)
-    if name not in attempt.values:
+    if _is_missing(details[0]):
         return _missing(name, attempt)
+    value = attempt.values.get(name)
+    if isinstance(value, Component) and any(isinstance(step, int) for detail in details for step in detail["loc"][1:]):
+        message = f"{attempt.name}.{name} takes a list, not {_shown(value)} alone; write [{_shown(value)}]"
+        return Problem(message, attempt.place(name))
     if components_in(attempt.component.model_fields[name].annotation):
         for detail in details:
             if detail["type"] == "model_type":
                 return _wrong_kind(name, detail["input"], attempt)
             if any(isinstance(step, str) for step in detail["loc"][1:]):  # pydantic looked for a component's fields in a dict
-                return _wrong_kind(name, attempt.values[name], attempt)
+                return _wrong_kind(name, value, attempt)
     reasons = dict.fromkeys(_reason(detail) for detail in details)
     return Problem(f"{_assignment(name, attempt)}: {', or '.join(reasons)}", attempt.place(name))
+
+
+def _is_missing(detail: ErrorDetails) -> bool:
+    return detail["type"] == "missing" and len(detail["loc"]) == 1
 
 
 def _missing(name: str, attempt: Attempt) -> Problem:
@@ -99,14 +109,16 @@ def _described(kinds: list[type[Component]]) -> str:
     options = [f"@{name}()" for kind in kinds for name in members(kind)]
     more = ", …" if len(options) > 4 else ""
     names = " or ".join(kind.__name__ for kind in kinds)
-    return f"a {names}" + (f" ({', '.join(options[:4])}{more})" if options else "")
+    return f"{'an' if names[0] in 'AEIOU' else 'a'} {names}" + (f" ({', '.join(options[:4])}{more})" if options else "")
 
 
 def _of_the_whole(details: list[ErrorDetails], attempt: Attempt) -> Problem:
-    """What a validator of the whole component said, with the places of its bound fields."""
+    """What a validator of the whole component said, with the places of the bound fields that it names (all where it names none)."""
     reasons = "; ".join(_reason(detail) for detail in details)
-    places = ", ".join(f"{name} at {binding.origin}" for name, binding in attempt.bindings.items())
-    return Problem(f"{attempt.name}: {reasons}" + (f" ({places})" if places else ""), attempt.place(""))
+    words = set(re.findall(r"\w+", reasons))
+    named = [name for name in attempt.bindings if name in words] or list(attempt.bindings)
+    places = ", ".join(f"{name} at {attempt.bindings[name].origin}" for name in named)
+    return Problem(f"{attempt.name}: {reasons}" + (f" ({places})" if places else ""), attempt.place(named[0] if named else ""))
 
 
 def _reason(detail: ErrorDetails) -> str:

@@ -1,6 +1,6 @@
 """A Gin file resolved into one typed tree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from t1x.config.places import find, shown, siblings
 from t1x.config.problem import ConfigError, Origin, Problem
 from t1x.config.reader import Source, read
 from t1x.config.root import Root
-from t1x.config.statement import Binding
+from t1x.config.statement import Binding, scoped
 from t1x.config.table import Table
 
 
@@ -44,14 +44,14 @@ def load(path: str | Path, *, set: Sequence[str] = ()) -> Resolved:
     try:
         component = _root(table, file)
     except ConfigError as error:
-        raise ConfigError([*problems, *error.problems]) from None
-    builder = Builder(table)
+        raise ConfigError(problems or error.problems) from None
+    builder = Builder(table, source.complete)
     root = builder.root(component)
     notes: list[str] = []
     unreached = [binding for binding in table.bindings if binding not in table.reached]
     if unreached and not problems:
         replaced = _reached_before(source, component)
-        notes = [_note(binding) for binding in unreached if binding in replaced]
+        notes = _notes(binding for binding in unreached if binding in replaced)
         problems = [_reaches_nothing(binding, table, component) for binding in unreached if binding not in replaced]
     problems += builder.problems
     if problems:
@@ -86,8 +86,15 @@ def _reached_before(source: Source, component: type[Component]) -> set[Binding]:
     return reached
 
 
-def _note(binding: Binding) -> str:
-    return f"{binding.origin}: {binding.name} has no effect, since a later statement replaced its component"
+def _notes(bindings: Iterable[Binding]) -> list[str]:
+    """One note for all bindings of a file that had the same component."""
+    fields: dict[tuple[str, str], list[Binding]] = {}
+    for binding in bindings:
+        fields.setdefault((binding.origin.file, scoped(binding.scope, binding.component)), []).append(binding)
+    return [
+        f"{same[0].origin}: {name} has no effect here ({', '.join(binding.field for binding in same)}): its component was replaced"
+        for (_, name), same in fields.items()
+    ]
 
 
 def _reaches_nothing(binding: Binding, table: Table, component: type[Component]) -> Problem:

@@ -25,7 +25,7 @@ def unknown_component(name: str) -> str:
         return f"{name} is a kind, not a component; its components: {options}"
     component, dot, field = name.partition(".")
     if dot and component in Component.registry and field in Component.registry[component].model_fields:
-        return f"{name} is a field; to set fields of the component that it holds, bind them by that component's own name"
+        return f"{name} is a field; what it holds is bound by that component's own name"
     hint = closest(name, Component.registry) or "; `t1x list` shows all, and one of your own needs an `import` of its module"
     return f"no component is called {name}{hint}"
 

@@ -23,6 +23,13 @@ class Source:
     layers: list[int] = field(default_factory=list)
     """Number of statements after each file and each `--set`."""
     problems: list[Problem] = field(default_factory=list)
+    complete: bool = True
+    """Whether every statement could be read."""
+
+    def fail(self, problem: Problem) -> None:
+        """Notes a problem that keeps some statements from being read."""
+        self.problems.append(problem)
+        self.complete = False
 
 
 def read(path: Path, settings: Sequence[str] = ()) -> Source:
@@ -37,13 +44,15 @@ def read(path: Path, settings: Sequence[str] = ()) -> Source:
 def _read_file(path: Path, source: Source, inside: tuple[Path, ...], done: set[Path]) -> None:
     name = shown(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        source.problems.append(Problem(f"isn't UTF-8 text: {error.reason} at byte {error.start}", Origin(name)))
+        source.fail(Problem(f"isn't UTF-8 text: {error.reason} at byte {error.start}", Origin(name)))
         return
     done.add(path.resolve())
     statements, problems = parse(text, lambda line: Origin(name, line))
-    source.problems += [*problems, *_repeated(statements)]
+    for problem in problems:
+        source.fail(problem)
+    source.problems += _repeated(statements)
     at_top = True
     for statement in statements:
         if isinstance(statement, Include):
@@ -61,17 +70,18 @@ def _read_include(include: Include, path: Path, source: Source, inside: tuple[Pa
     found = find(include.file, beside=path.parent)
     if found is None:
         message = f"can't find {include.file!r} beside this file, in the working directory, or in the t1x package"
-        source.problems.append(Problem(message, include.origin))
+        source.fail(Problem(message, include.origin))
     elif (target := found.resolve()) in inside:
         circle = " -> ".join(shown(step) for step in (*inside[inside.index(target) :], target))
-        source.problems.append(Problem(f"the files include each other in a circle: {circle}", include.origin))
+        source.fail(Problem(f"the files include each other in a circle: {circle}", include.origin))
     elif target not in done:
         _read_file(found, source, inside, done)
 
 
 def _read_setting(text: str, origin: Origin, source: Source) -> None:
     statements, problems = parse(text, lambda line: origin)
-    source.problems += problems
+    for problem in problems:
+        source.fail(problem)
     if not statements and not problems:
         source.problems.append(Problem(f"{text!r} sets nothing; write e.g. --set 'Campaign.seed = 1'", origin))
     for statement in statements:
@@ -92,7 +102,7 @@ def _take(statement: Binding | Definition | Import, source: Source) -> None:
         message = f"import {statement.module} fails: {type(error).__name__}: {error}"
         if isinstance(error, ModuleNotFoundError):
             message += "; install it or put its folder on PYTHONPATH"
-        source.problems.append(Problem(message, statement.origin))
+        source.fail(Problem(message, statement.origin))
 
 
 def _repeated(statements: list[Statement]) -> list[Problem]:

@@ -170,4 +170,6 @@ def _readable(error: SyntaxError | TypeError) -> str:
         if word in ("true", "false", "none"):
             return f"syntax error: can't read {word}; did you mean {word.capitalize()}?"
         return f"syntax error: can't read {word}" + (f"; text stands in quotes: '{word}'" if word.isidentifier() else "")
+    if message == "Expected ')'.":
+        message = "a reference takes no arguments; bind them, each on a line of its own: Name.field = value"
     return f"syntax error: {message.strip()}"

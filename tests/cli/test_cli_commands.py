@@ -38,7 +38,7 @@ def test_show_tells_notes_on_stderr(folder, capsys):
     (folder / "cart.gin").write_text(CART.replace("@CliWheel", "@a/CliWheel") + "a/CliWheel.spokes = 4\n")
     assert main(["show", "cart.gin", "--set", "CliCart.part = @CliWheel()"]) == 0
     captured = capsys.readouterr()
-    assert captured.err.startswith("note: cart.gin:3: a/CliWheel.spokes has no effect")
+    assert captured.err.startswith("note: cart.gin:3: a/CliWheel has no effect")
     assert "note" not in captured.out
 
 
@@ -89,6 +89,11 @@ def test_list_of_a_component_shows_its_fields(capsys):
 def test_list_of_a_name_that_nothing_has(capsys):
     assert main(["list", "CliWheeel"]) == 2
     assert capsys.readouterr().err == "error: no kind or component is called CliWheeel; did you mean 'CliWheel'?\n"
+
+
+def test_run_of_a_root_that_is_no_campaign(folder, capsys):
+    assert main(["run", "cart.gin"]) == 2
+    assert capsys.readouterr().err == "error: cart.gin describes a CliCart; what runs is a Campaign\n"
 
 
 def test_export_of_a_root_without_tasks(folder, capsys):

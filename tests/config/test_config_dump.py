@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from toy_components import ToyAdam, ToyColour, ToyCount, ToyLacquer, ToyLevel, ToyPenalty, ToyRun, ToyShelf, ToySweep
 
 from t1x.config import Root, dump, load
+from t1x.config.mapping import to_mapping
 
 numbers = st.floats(allow_nan=False)
 plain = st.recursive(
@@ -121,3 +122,12 @@ def test_what_gin_cannot_write_is_refused_with_its_path(value):
 
 def test_a_root_is_a_kind_of_its_own():
     assert ToyRun.kind() is Root
+
+
+def test_a_tree_as_nested_mappings():
+    root = ToyRun(steps=1, prize=ToyPenalty(inner=ToyCount()), paints=(ToyLacquer(tags=frozenset({"x"}), mix=(1, None)),))
+    mapping = to_mapping(root)
+    assert mapping["class"] == "ToyRun"
+    assert mapping["prize"] == {"class": "ToyPenalty", "inner": {"class": "ToyCount", "divisor": 20}, "weight": 0.5}
+    (paint,) = mapping["paints"]
+    assert (paint["colour"], paint["level"], paint["file"], paint["mix"], paint["tags"]) == ("red", 1, "paint", [1, None], ["x"])

@@ -23,7 +23,9 @@ def problems(path, **kwargs) -> list[str]:
         ("Qzxv.divisor = 1", 4, ["no component is called Qzxv", "t1x list", "import"]),
         ("ToyRun.basket = @ToyShelff()", 4, ["no component is called ToyShelff", "did you mean 'ToyShelf'?"]),
         ("ToyPrize.divisor = 1", 4, ["ToyPrize is a kind", "ToyCount, ToyPenalty"]),
-        ("ToyRun.prize.divisor = 1", 4, ["ToyRun.prize is a field", "component's own name"]),
+        ("ToyRun.prize.divisor = 1", 4, ["ToyRun.prize is a field", "component's own name", "divisor is a field of ToyCount"]),
+        ("ToyRun.paints = @ToyLacquer()", 4, ["ToyRun.paints takes a list, not @ToyLacquer() alone; write [@ToyLacquer()]"]),
+        ("ToyRun.actor = @ToyAdam(lr=1)", 4, ["syntax error: a reference takes no arguments", "Name.field = value"]),
         ("ToyCount.divisr = 1", 4, ["ToyCount has no field divisr", "did you mean 'divisor'?"]),
         ("ToyCount.lr = 1.0", 4, ["ToyCount has no field lr", "lr is a field of", "ToyAdam"]),
         ("ToyCount.qzxv = 1", 4, ["ToyCount has no field qzxv", "t1x list ToyCount"]),
@@ -83,12 +85,21 @@ def test_missing_required_fields_say_what_they_take_and_mean(write):
     assert [problem.partition(" is missing")[0] for problem in found] == ["b.gin:3: ToyPenalty.inner"]
 
 
-def test_a_rule_between_fields_names_the_places_of_all_that_were_set(write):
+def test_a_file_that_could_not_be_read_in_full_is_not_said_to_miss_anything(write):
+    assert problems(write("a.gin", "import toy_components\nToyRun.steps = abc\nToyRun.prize = @ToyCount()\n")) == [
+        "a.gin:2: syntax error: can't read abc; text stands in quotes: 'abc'"
+    ]
+    (problem,) = problems(write("b.gin", "import toy_components\ninclude 'toy_missing.gin'\nToyRun.steps = 1\n"))
+    assert "can't find 'toy_missing.gin'" in problem
+    (problem,) = problems(write("c.gin", "ToyRun.steps 1\n"))
+    assert "c.gin:1: syntax error" in problem
+
+
+def test_a_rule_between_fields_names_the_places_of_those_it_speaks_of(write):
     (problem,) = problems(write("a.gin", BASE + "\nToyRun.flag = True\n"))
-    assert (
-        problem
-        == "a.gin:2: ToyRun: a flagged toy runs an even number of steps (steps at a.gin:2, prize at a.gin:3, flag at a.gin:5)"
-    )
+    assert problem == "a.gin:2: ToyRun: a flagged toy runs an even number of steps (steps at a.gin:2)"
+    (problem,) = problems(write("b.gin", BASE + "ToyRun.flag = True\nToyRun.name = 'silent'\n"))
+    assert problem == "b.gin:2: ToyRun: no (steps at b.gin:2, prize at b.gin:3, flag at b.gin:4, name at b.gin:5)"
 
 
 def test_a_broken_part_costs_one_problem(write):

@@ -129,12 +129,12 @@ def test_loading_leaves_gin_and_other_loads_alone(write):
     assert set(gin.config._REGISTRY._selector_map) == registered
 
 
-def test_a_replaced_component_leaves_a_note(write):
-    path = write("a.gin", BASE.replace("@ToyCount()", "@ToyPenalty()") + "ToyPenalty.inner = @ToyCount()\nToyCount.divisor = 4\n")
+def test_what_was_replaced_leaves_a_note_for_each_component(write):
+    text = "ToyPenalty.inner = @ToyCount()\nToyPenalty.weight = 1.0\nToyCount.divisor = 4\n"
+    path = write("a.gin", BASE.replace("@ToyCount()", "@ToyPenalty()") + text)
     resolved = load(path, set=["ToyRun.prize = @ToyCount()"])
     assert resolved.root.prize == ToyCount(divisor=4)
-    (note,) = resolved.notes
-    assert note.startswith("a.gin:4: ToyPenalty.inner has no effect")
+    assert resolved.notes == ("a.gin:4: ToyPenalty has no effect here (inner, weight): its component was replaced",)
 
 
 def test_a_replaced_default_leaves_a_note_too(write, tmp_path, monkeypatch):
@@ -142,7 +142,11 @@ def test_a_replaced_default_leaves_a_note_too(write, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     path = write("a.gin", BASE + "ToyAdam.lr = 3.0\n")
     resolved = load(path, set=["import toy_sgd", "ToyRun.actor = @ToySgd()", "ToyRun.critic = @ToySgd()"])
-    assert [note.partition(" has")[0] for note in resolved.notes] == ["a.gin:4: ToyAdam.lr"]
+    assert [note.partition(" has")[0] for note in resolved.notes] == ["a.gin:4: ToyAdam"]
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(write):
+    assert load(write("a.gin", "\ufeff" + BASE)).root.steps == 3
 
 
 def test_a_root_that_another_root_holds_is_not_the_top(write):

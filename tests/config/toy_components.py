@@ -116,6 +116,8 @@ class ToyRun(Root):
 
     @model_validator(mode="after")
     def _even(self) -> Self:
+        if self.flag and self.name == "silent":
+            raise ValueError("no")
         if self.flag and self.steps % 2:
             raise ValueError("a flagged toy runs an even number of steps")
         return self
