@@ -4,6 +4,7 @@ Metrics are buffered and go to the store in batches; `log.jsonl` has them at onc
 """
 
 import asyncio
+import fcntl
 import json
 import logging
 import os
@@ -12,8 +13,8 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType, TracebackType
 from typing import Any, Self
@@ -133,11 +134,15 @@ def _quiet_mlflow() -> ModuleType:
 
 def _open_store(mlflow: ModuleType, uri: str, experiment: str) -> tuple[Any, str]:
     """A client of the store and the experiment's id; makes what isn't there. Raises `ValueError` when it can't be opened."""
-    artifacts = None
-    if uri.startswith("sqlite:///"):
-        database = Path(uri.removeprefix("sqlite:///")).resolve()
-        artifacts = str(database.parent / "artifacts")
-        _check_sqlite(database)
+    if not uri.startswith("sqlite:///"):
+        return _open(mlflow, uri, experiment, None)
+    database = Path(uri.removeprefix("sqlite:///")).resolve()
+    _check_sqlite(database)
+    with _alone_in(database.parent):
+        return _open(mlflow, uri, experiment, str(database.parent / "artifacts"))
+
+
+def _open(mlflow: ModuleType, uri: str, experiment: str, artifacts: str | None) -> tuple[Any, str]:
     try:
         client = mlflow.MlflowClient(uri)
         found = client.get_experiment_by_name(experiment)
@@ -150,6 +155,17 @@ def _open_store(mlflow: ModuleType, uri: str, experiment: str) -> tuple[Any, str
             f"experiment {experiment!r} was deleted in {uri}: restore it or set MLflowTracking.experiment to another name"
         )
     return client, found.experiment_id
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keeps other runs of this folder waiting: MLflow spoils a new database that two processes open at once."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _check_sqlite(database: Path) -> None:
