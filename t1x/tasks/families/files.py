@@ -72,3 +72,21 @@ def delete(s: Scene) -> Instance:
         (absent(f"{d}/{f}"), listing(d, others)),
         {f"{d}/{name}": "x\n" for name in (f, *others)},
     )
+
+
+def make_directory(s: Scene) -> Instance:
+    d = s.folder()
+    return Instance(
+        s.say(f"make a directory {d}", f"create a new folder {d}"),
+        (f"mkdir {d}",),
+        (directory(d), listing(d, [])),
+    )
+
+
+def make_empty_file(s: Scene) -> Instance:
+    f = s.file()
+    return Instance(
+        s.say(f"create an empty file {f}", f"make a new file {f} with nothing in it"),
+        (f"touch {f}",),
+        (file(f), content(f, "")),
+    )
