@@ -1,7 +1,8 @@
 """Claim: the embedded engine samples faster than transformers' `generate` on the same weights.
 
-One thread, float32, CPU time, median of interleaved runs. Multi-turn: every turn's prompt is the whole history and 16 new tokens; `generate`
-is called once a turn with all trials left-padded into one batch. Both sample every token (no stop id), so both give the same number.
+One thread, float32, CPU time, median of interleaved runs. Multi-turn: every turn's prompt is the whole history and 16 new tokens;
+`generate` is called once a turn with all trials left-padded into one batch. Both sample every token (no stop id), so both give the
+same number.
 """
 
 import asyncio

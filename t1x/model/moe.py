@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from t1x.model.experts import SortedExperts
+
 if TYPE_CHECKING:
     from t1x.model.qwen3_moe import Qwen3Moe
 
@@ -48,7 +50,7 @@ class MoeLayer(nn.Module):
         weights = logits.gather(1, chosen).softmax(-1) if self.normalize else logits.softmax(-1).gather(1, chosen)
         weights = weights.to(x.dtype)
         few = len(x) <= DENSE_TOKENS and torch.is_inference_mode_enabled()
-        mixed = self._all_experts(x, chosen, weights) if few else self._own_experts(x, chosen, weights)
+        mixed = self._all_experts(x, chosen, weights) if few else SortedExperts.apply(x, chosen, weights, self.gate_up, self.down)
         return Routed(mixed, chosen, logits)
 
     def _all_experts(self, x: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
@@ -56,14 +58,3 @@ class MoeLayer(nn.Module):
         gates = torch.zeros(len(x), experts, dtype=x.dtype, device=x.device).scatter_(1, chosen, weights)
         gate, up = F.linear(x, self.gate_up.view(-1, hidden)).view(len(x), experts, 2, twice_width // 2).unbind(2)
         return (F.silu(gate) * up * gates.unsqueeze(2)).flatten(1) @ self.down.view(-1, hidden)
-
-    def _own_experts(self, x: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
-        order = chosen.flatten().argsort(stable=True)
-        counts = torch.bincount(chosen.flatten(), minlength=len(self.gate_up)).tolist()
-        rows = x.index_select(0, order // self.k).split(counts)
-        outputs = []
-        for own, gate_up, down in zip(rows, self.gate_up.unbind(0), self.down.unbind(0), strict=True):
-            gate, up = F.linear(own, gate_up).chunk(2, -1)
-            outputs.append((F.silu(gate) * up) @ down)
-        mixed = torch.cat(outputs) * weights.flatten().index_select(0, order).unsqueeze(1)
-        return torch.zeros_like(x).index_add(0, order // self.k, mixed)
