@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t1x.harness.observation import GAP, cut, observation
@@ -32,6 +32,7 @@ def test_the_status_survives_a_long_output():
 
 
 @given(st.text(max_size=200), st.integers(0, 12), st.integers(0, 12))
+@settings(deadline=None)
 def test_a_text_is_itself_or_its_ends(text, head, tail):
     ids = tokenizer.encode(text)
     shown = cut(text, tokenizer, head=head, tail=tail)

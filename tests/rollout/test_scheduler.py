@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -34,6 +34,7 @@ schedulers = st.one_of(st.just(WaitAll()), st.builds(Oversample, ratio=st.sample
 
 
 @given(schedulers, st.integers(1, 12), st.data())
+@settings(deadline=None)
 def test_every_launched_trial_comes_out_exactly_once(scheduler, batch, data):
     launched, closings, asked, out = play(scheduler, batch, data)
     ((admitted, at_closing),) = closings
@@ -46,6 +47,7 @@ def test_every_launched_trial_comes_out_exactly_once(scheduler, batch, data):
 
 
 @given(st.integers(1, 12), st.data())
+@settings(deadline=None)
 def test_wait_all_cancels_nothing_and_waits_for_all(batch, data):
     _, ((admitted, at_closing),), asked, out = play(WaitAll(), batch, data)
     assert not asked

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import os
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -133,10 +132,9 @@ def test_without_a_reward_nothing_is_verified(folder):
 
 
 def test_the_agents_deadline_ends_a_running_command_and_the_verifier_still_judges(folder):
-    task = dataclasses.replace(TASK, agent_timeout=1.0)
-    started = time.monotonic()
+    task = dataclasses.replace(TASK, agent_timeout=3.0)
     trial = Attempt(folder, [*REFERENCE, SLEEP], task=task)()
-    assert time.monotonic() - started < 20
+    assert 3 <= trial.timings["agent"] < harness.command_timeout / 2
     assert trial.ended_by is EndedBy.AGENT_DEADLINE
     assert trial.report.resolved
     assert trial.reward == TASK.assertions / 20
@@ -168,11 +166,15 @@ def test_a_sandbox_that_fails_makes_the_trial_invalid(folder):
 
 
 @pytest.mark.parametrize(
-    ("test_sh", "cause"),
-    [(b"true\n", "missing"), (b"echo nonsense > /logs/verifier/ctrf.json\n", "unparsable"), (b"sleep 60\n", "timeout")],
+    ("test_sh", "timeout", "cause"),
+    [
+        (b"true\n", 60, "missing"),
+        (b"echo nonsense > /logs/verifier/ctrf.json\n", 60, "unparsable"),
+        (b"sleep 600\n", 1, "timeout"),
+    ],
 )
-def test_a_verifier_that_fails_makes_the_trial_invalid(folder, test_sh, cause):
-    task = dataclasses.replace(TASK, tests=(TaskFile("test.sh", test_sh),), verifier_timeout=1.0)
+def test_a_verifier_that_fails_makes_the_trial_invalid(folder, test_sh, timeout, cause):
+    task = dataclasses.replace(TASK, tests=(TaskFile("test.sh", test_sh),), verifier_timeout=timeout)
     trial = Attempt(folder, REFERENCE, task=task)()
     assert trial.ended_by is EndedBy.VERIFIER_ERROR
     assert (trial.reward, trial.trajectories) == (None, ())

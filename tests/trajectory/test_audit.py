@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_turns import Plan, layouts, make_turns, plans
 
@@ -37,6 +37,7 @@ def edited(trajectory, name, at, value):
 
 
 @given(plans, layouts, st.integers(0, 9))
+@settings(deadline=None)
 def test_what_the_stitcher_makes_is_faithful(plan, layout, seed):
     turns = make_turns(plan, layout, seed)
     found = audit(turns, stitch(turns))

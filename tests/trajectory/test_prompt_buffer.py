@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t1x.trajectory.prompt import GrowingArray, PromptBuffer
 
 
 @given(st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=300), max_size=12))
+@settings(deadline=None)
 def test_a_view_stays_what_it_was(parts):
     buffer, whole, views = PromptBuffer(), [], []
     for part in parts:
