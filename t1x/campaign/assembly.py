@@ -1,7 +1,8 @@
 """The living parts of a campaign, and how one trial is run with them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,9 +68,15 @@ def trial_runner(
     return run
 
 
-def named(purpose: str, step: int, tasks: "list[Task]") -> Mapping[str, Task]:
+def named(purpose: str, step: int, tasks: list[Task]) -> Mapping[str, Task]:
     """Trial ids to tasks, in order."""
     return {f"{purpose}-{step}-{index}": task for index, task in enumerate(tasks)}
+
+
+def causes(trials: Iterable[Trial]) -> str:
+    """Why trials aren't in a batch, most frequent first: `3 × sandbox_error: …; 1 × cancelled`."""
+    counted = Counter(f"{trial.ended_by}: {trial.error}".removesuffix(": ") for trial in trials)
+    return "; ".join(f"{number} × {why}" for why, number in counted.most_common())
 
 
 def first(pool: TaskPool, count: int) -> list[Task]:

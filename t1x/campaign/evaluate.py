@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from t1x.campaign.assembly import Assembly, first, named
+from t1x.campaign.assembly import Assembly, causes, first, named
 from t1x.campaign.suite import PoolSuite
 from t1x.engine.protocol import EngineWorker
 from t1x.rollout.metrics import evaluation_metrics
@@ -59,7 +59,7 @@ async def evaluate(
                 on_trial=lambda _: phase.advance(),
             )
         if not batch.admitted:
-            raise RuntimeError(f"evaluation of {policy} on {suite.name}: no valid trial; the first says: {batch.others[0].error}")
+            raise RuntimeError(f"evaluation of {policy} on {suite.name} has no valid trial: {causes(batch.others)}")
         score = Score(policy, suite.name, mode, evaluation_metrics([*batch.admitted, *batch.others]))
         scores.append(score)
         seen += batch.admitted
@@ -67,6 +67,7 @@ async def evaluate(
         kept = {name: value for name, value in score.metrics.items() if not name.startswith("family/")}
         assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{ending}": value for name, value in kept.items()}, step)
         assembly.progress.say(
-            f"{policy} on {suite.name}, {mode}: resolved {score.resolved_rate:.3f} ± {score.stderr:.3f} of {len(batch.admitted)} tasks"
+            f"{policy} on {suite.name}, {mode}: resolved {score.resolved_rate:.3f} ± {score.stderr:.3f} "
+            f"of {len(batch.admitted)} tasks" + (f", invalid: {causes(batch.others)}" if batch.others else "")
         )
     return scores, seen

@@ -20,11 +20,10 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
     tasks = [pool[index] for index in range(len(pool))]
     verified = await _record(start, assembly, tasks[: start.verified], 0, assembly.campaign.reward)
     others = await _record(start, assembly, tasks[start.verified :], len(verified), None)
-    trajectories = [trajectory for trial in (*verified, *others) for trajectory in trial.trajectories]
-    if not trajectories:
-        raise RuntimeError(
-            f"none of {len(tasks)} demonstrations could be recorded; the first says: {[*verified, *others][0].error}"
-        )
+    whole = [trial for trial in (*verified, *others) if trial.ended_by is EndedBy.DONE]
+    if not whole:
+        raise RuntimeError(f"none of {len(tasks)} demonstrations came to its end: {causes([*verified, *others])}")
+    trajectories = [trajectory for trial in whole for trajectory in trial.trajectories]
     metrics = evaluation_metrics(verified)
     if "resolved_rate" in metrics:
         quality = {name: metrics[name] for name in ("resolved_rate", "resolved_rate_se") if name in metrics}

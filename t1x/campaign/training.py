@@ -6,13 +6,12 @@ Invariants:
 """
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
-from t1x.campaign.assembly import Assembly, named
+from t1x.campaign.assembly import Assembly, causes, named
 from t1x.campaign.cursor import PoolCursor
 from t1x.engine.protocol import EngineWorker
 from t1x.rollout.metrics import rollout_metrics
@@ -76,10 +75,7 @@ class TrainingStep:
                 on_trial=lambda _: phase.advance(),
             )
         if not rolled.admitted:
-            causes = Counter(f"{trial.ended_by}: {trial.error}" for trial in rolled.others)
-            raise RuntimeError(
-                f"{purpose} rollout {step} has no valid trial: " + "; ".join(f"{n} × {why}" for why, n in causes.items())
-            )
+            raise RuntimeError(f"{purpose} rollout {step} has no valid trial: {causes(rolled.others)}")
         with clock.measure("audit"):
             found = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit())
         if found.own_turn_violations:
