@@ -91,7 +91,7 @@ def kill_child(parent: int, child: int) -> None:
 
 
 def kill_descendants(pid: int, since: int) -> None:
-    """SIGKILL to every process below `pid` that was started at `since` or later (clock ticks since boot)."""
+    """SIGKILL to every process below `pid` that was started at `since` or later (clock ticks since boot, of 10 ms as a rule)."""
     frontier = [pid]
     while frontier:
         parent = frontier.pop()

@@ -18,7 +18,7 @@ class FreshRun:
         """Raises `SandboxError` where it can't be started."""
         self._isolation = isolation
         self._trial = trial
-        self._output, output = os.pipe()
+        self._output, output = trial.pipe()
         self._status, status = os.pipe()
         try:
             self.child = Child(launch.argv, launch.env, {1: output, 2: output, STATUS: status})

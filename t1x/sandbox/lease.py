@@ -13,7 +13,7 @@ from t1x.sandbox.child import Child
 from t1x.sandbox.fresh import FreshRun
 from t1x.sandbox.isolation import Isolation
 from t1x.sandbox.protocol import ExecResult, SandboxError
-from t1x.sandbox.removal import remove_tree
+from t1x.sandbox.removal import remove_stepwise, remove_tree
 from t1x.sandbox.shell import Shell
 from t1x.sandbox.trial_folder import TrialFolder
 
@@ -90,7 +90,7 @@ class LocalLease:
             await self._end_processes()
 
     async def destroy(self) -> None:
-        if self._ending is None:
+        if self._ending is None or self._ending.cancelled():
             self._ending = asyncio.get_running_loop().create_task(self._end())
         await asyncio.shield(self._ending)
 
@@ -101,18 +101,18 @@ class LocalLease:
         if not all(child.wait_blocking(_KILL_TIMEOUT) for child in self._children):
             raise SandboxError(f"sandbox {self.id}: the kernel holds a killed process back; its folder {self._trial.path} is left")
         self._close()
-        for _ in remove_tree(self._trial.path):
-            pass
+        remove_tree(self._trial.path)
         self._forget(self.id)
 
     async def _end(self) -> None:
         self._state = "destroyed"
         try:
             await self._end_processes()
-            for _ in remove_tree(self._trial.path):
+            for _ in remove_stepwise(self._trial.path):
                 await asyncio.sleep(0)
-        finally:
-            self.end_now()
+        except asyncio.CancelledError:
+            pass  # the loop is being torn down: what is left is done without it
+        self.end_now()
 
     async def _end_processes(self) -> None:
         self._kill()

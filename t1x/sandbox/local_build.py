@@ -6,6 +6,7 @@ from t1x.sandbox.isolation import Isolation, Limits
 from t1x.sandbox.local import LocalLimits
 from t1x.sandbox.probe import CHECK, probe, require_programs
 from t1x.sandbox.process import Process
+from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.run_folder import RunFolder
 from t1x.sandbox.trial_folder import TrialFolder
 
@@ -18,6 +19,7 @@ def build_bubblewrap(spec: LocalLimits) -> LocalHost:
         isolation = Bubblewrap(run_folder.path, _limits(spec))
         trial = TrialFolder(run_folder.path / "probe", "/app", user_of(0))
         probe(isolation.fresh(trial, ("/bin/bash", "-c", CHECK), {}, {}))
+        remove_tree(trial.path)
     except BaseException:
         run_folder.remove()
         raise

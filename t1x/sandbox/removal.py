@@ -14,7 +14,7 @@ _PAUSE_EVERY = 256
 _numbers = count()
 
 
-def remove_tree(folder: Path) -> Iterator[None]:
+def remove_stepwise(folder: Path) -> Iterator[None]:
     """Removes `folder` step by step; each item is a pause in which a caller may do other work. Missing is fine.
 
     Every folder met is moved next to the root and emptied there, so paths stay short and nothing recurses,
@@ -45,3 +45,9 @@ def remove_tree(folder: Path) -> Iterator[None]:
         except OSError:  # what was listed while it changed: look again
             pending.append(current)
     graveyard.rmdir()
+
+
+def remove_tree(folder: Path) -> None:
+    """`remove_stepwise` without a pause."""
+    for _ in remove_stepwise(folder):
+        pass

@@ -60,8 +60,7 @@ class RunFolder:
     def remove(self) -> None:
         """Removes the folder and lets the janitor go; safe to call twice."""
         if self._janitor.returncode is None:
-            for _ in remove_tree(self.path):
-                pass
+            remove_tree(self.path)
             os.close(self._alive)
             self._janitor.wait_blocking(30)
 
@@ -75,5 +74,4 @@ def sweep(base: Path) -> None:
             status = os.lstat(entry.path)
             alive = start_ticks(int(match[1])) == int(match[2])
             if not alive and status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
-                for _ in remove_tree(Path(entry.path)):
-                    pass
+                remove_tree(Path(entry.path))

@@ -34,10 +34,9 @@ class Shell:
         self._trial = trial
         self._output_limit = output_limit
         self._last_code = 0
-        self._busy = False
-        self._closing = False
+        self._busy = self._killed = self._closing = False
         commands, self._commands = os.pipe()
-        self._output, output = os.pipe()
+        self._output, output = trial.pipe()
         self._status, status = os.pipe()
         launch = isolation.shell(trial)
         try:
@@ -52,7 +51,7 @@ class Shell:
 
     @property
     def alive(self) -> bool:
-        return self.child.poll() is None
+        return not self._killed and self.child.poll() is None
 
     async def start(self) -> None:
         """Waits until it takes commands. Raises `SandboxError` with what the shell or the sandbox said."""
@@ -72,6 +71,7 @@ class Shell:
 
     def kill(self) -> None:
         """SIGKILL to the shell and everything in it."""
+        self._killed = True
         self._isolation.kill(self._trial, self.child)
 
     def close(self) -> None:

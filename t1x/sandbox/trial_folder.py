@@ -55,6 +55,12 @@ class TrialFolder:
         """The work folder on the host."""
         return self.mounts[self.workdir]
 
+    def pipe(self) -> tuple[int, int]:
+        """A pipe for output, which belongs to the trial's user so that /dev/stdout can be opened in it."""
+        ours, its = os.pipe()
+        self._own(its)
+        return ours, its
+
     def write(self, path: str, content: bytes, mode: int) -> None:
         """Writes one regular file, by its path inside; an existing one is replaced. Raises `ValueError` for a path outside the
         writable folders or one that leads through a link."""
@@ -115,9 +121,9 @@ class TrialFolder:
         finally:
             os.close(current)
 
-    def _own(self, folder: Path | int) -> None:
+    def _own(self, target: Path | int) -> None:
         if self.owner is not None:
-            os.chown(folder, self.owner, self.owner)
+            os.chown(target, self.owner, self.owner)
 
 
 def _normal(path: str) -> str:

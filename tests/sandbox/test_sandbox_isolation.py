@@ -1,0 +1,118 @@
+"""What bubblewrap keeps an agent from."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+
+def output(bubblewrap, command, **fields):
+    return bubblewrap.run_all(command, **fields)[0].output
+
+
+def test_the_host_is_not_seen(bubblewrap, tmp_path):
+    (tmp_path / "secret").write_text("s")
+    seen = output(
+        bubblewrap,
+        f"cat /etc/shadow; ls {tmp_path} {Path(__file__).parent} /root /var; echo; ls /; ls /proc | grep -c '^[0-9]'; hostname",
+    )
+    missing, there = seen.split("\n\n")
+    assert missing.count("No such file or directory") == 5
+    *folders, processes, host = there.split()
+    assert set(folders) <= {"app", "bin", "dev", "etc", "home", "lib", "lib64", "proc", "sbin", "tmp", "usr"}
+    assert int(processes) <= 4
+    assert host == "sandbox"
+    assert os.uname().nodename != "sandbox"
+
+
+def test_the_system_is_read_only(bubblewrap):
+    paths = "/x /usr/x /usr/local/bin/x /etc/x /etc/passwd /dev/x /home/x"
+    seen = output(bubblewrap, f"for p in {paths}; do echo >$p; done; touch /tmp/t ~/h /app/a /dev/shm/s && echo writable")
+    assert seen.count("Read-only file system") == len(paths.split())
+    assert seen.endswith("writable\n")
+
+
+def test_there_is_no_network(bubblewrap):
+    seen = output(
+        bubblewrap, "tail -n +3 /proc/net/dev | cut -d: -f1; (echo >/dev/tcp/1.1.1.1/53) 2>&1 | grep -o unreachable | head -1"
+    )
+    assert seen.split() == ["lo", "unreachable"]
+
+
+def test_the_agent_has_no_rights(bubblewrap):
+    seen = output(
+        bubblewrap,
+        "id -un; id -u; id -G; cat /proc/self/uid_map | tr -s ' '; grep -E 'CapEff|CapPrm|CapBnd|NoNewPrivs' /proc/self/status",
+    )
+    user, uid, groups, mapped, *status = seen.splitlines()
+    assert (user, uid, groups) == ("agent", "1000", "1000")
+    assert mapped.split() == ["1000", mapped.split()[1], "1"]
+    rights = dict(line.split(":\t") for line in status)
+    assert rights == {"CapPrm": "0" * 16, "CapEff": "0" * 16, "CapBnd": "0" * 16, "NoNewPrivs": "1"}
+
+
+def test_on_the_host_a_sandbox_is_an_unprivileged_user_of_its_own(bubblewrap):
+    async def run(host):
+        for _ in range(2):
+            await (await host.create(bubblewrap.task)).exec("touch made", 20)
+        return [made.stat().st_uid for made in bubblewrap.root.glob("*/*/work/made")]
+
+    first, second = bubblewrap.on_host(run)
+    assert 0 not in (first, second)
+    assert (first != second) == (os.geteuid() == 0)
+
+
+def test_sandboxes_do_not_see_each_other(bubblewrap):
+    async def run(host):
+        first, second = await host.create(bubblewrap.task), await host.create(bubblewrap.task)
+        await first.exec("sleep 99 & echo 1 >/tmp/mine >/dev/shm/mine >~/mine >mine", 20)
+        return await second.exec("ls /tmp /dev/shm ~ .; ps -e -o comm=", 20)
+
+    result = bubblewrap.on_host(run)
+    assert "mine" not in result.output
+    assert "sleep" not in result.output
+
+
+def test_a_fork_bomb_is_contained(bubblewrap):
+    async def run(lease):
+        await lease.exec(":(){ :|:& };:", 20)
+        began = time.monotonic()
+        loads = []
+        while time.monotonic() - began < 1:
+            loads.append(len([name for name in os.listdir("/proc") if name.isdigit()]))
+            await asyncio.sleep(0.1)
+        began = time.monotonic()
+        await lease.destroy()
+        return max(loads), time.monotonic() - began
+
+    before = len([name for name in os.listdir("/proc") if name.isdigit()])
+    most, took = bubblewrap.on_lease(run, processes=40)
+    assert most - before < 40 + 100  # other programs come and go on this machine
+    assert took < 10
+
+
+def test_limits(bubblewrap):
+    limits = {"memory": 300, "processes": 20, "file_size": 1}
+    memory, size, processes, raised = bubblewrap.run_all(
+        "python3 -c 'x = bytearray(400 << 20)'",
+        "head -c 2000000 /dev/zero >big; stat -c %s big",
+        "for i in $(seq 40); do sleep 5 & done 2>&1 | grep -c 'Resource temporarily unavailable'; pgrep -c sleep",
+        "ulimit -u 1000; ulimit -v unlimited; ulimit -c 1",
+        timeout=4,
+        **limits,
+    )
+    assert "MemoryError" in memory.output
+    assert size.output.splitlines()[-1] == str(1 << 20)
+    assert processes.timed_out or processes.exit_code != 0
+    assert raised.output.count("cannot modify limit") == 3 or raised.shell_restarted
+
+
+@pytest.mark.parametrize(
+    "attack",
+    ["kill -9 -1", "kill -9 $$", "kill -STOP $$; kill -9 $PPID", "cat /proc/1/environ /proc/1/maps >/dev/null; chmod 000 ."],
+)
+def test_attacks_on_the_shell_end_with_its_sandbox(bubblewrap, attack):
+    _, after = bubblewrap.run_all(attack, "echo alive", timeout=2)
+    assert after.output.endswith("alive\n")

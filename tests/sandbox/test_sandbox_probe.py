@@ -1,0 +1,109 @@
+"""A host that can't isolate gets one clear message."""
+
+import asyncio
+import os
+import shutil
+
+import pytest
+
+from t1x.sandbox.isolation import Launch
+from t1x.sandbox.local import BubblewrapSandbox, ProcessSandbox
+from t1x.sandbox.probe import probe, require_confined
+from t1x.sandbox.protocol import SandboxError
+
+GOOD = "      1000          0          1\nCapEff:\t0000000000000000\nlo\n1\n"
+
+
+def failing(stderr: str) -> Launch:
+    return Launch(("/bin/sh", "-c", 'echo "$1" >&2; exit 1', "sh", stderr), {})
+
+
+def test_without_bubblewrap_the_message_says_how_to_get_it(open_root, tmp_path, monkeypatch):
+    for name in ("bash", "setpriv"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        ValueError, match=r"lacks: `apt-get install bubblewrap`, or choose `@ProcessSandbox\(\)`, which isolates nothing"
+    ):
+        BubblewrapSandbox(root=open_root).build()
+
+
+@pytest.mark.parametrize(
+    ("stderr", "advice"),
+    [
+        ("bwrap: No permissions to create new namespace", "--security-opt seccomp=unconfined"),
+        ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "systempaths=unconfined"),
+        ("bwrap: Can't find source path /x: Permission denied", "set `root` to a folder that anyone may enter"),
+        ("bwrap: Unknown option --as-pid-1", "0.4 or newer"),
+    ],
+)
+def test_a_failing_bubblewrap_is_explained(stderr, advice, monkeypatch):
+    monkeypatch.setattr("t1x.sandbox.probe._read", lambda path: None)
+    with pytest.raises(ValueError, match="doesn't work on this machine") as raised:
+        probe(failing(stderr))
+    assert stderr in str(raised.value)
+    assert advice in str(raised.value)
+    assert "@ProcessSandbox()" in str(raised.value)
+
+
+def test_forbidding_sysctls_are_named(monkeypatch):
+    settings = {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1", "/proc/sys/user/max_user_namespaces": "0"}
+    monkeypatch.setattr("t1x.sandbox.probe._read", lambda path: settings.get(str(path)))
+    with pytest.raises(ValueError, match="forbidden here") as raised:
+        probe(failing("bwrap: setting up uid map: Permission denied"))
+    assert "`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`" in str(raised.value)
+    assert "`sysctl -w user.max_user_namespaces=15000`" in str(raised.value)
+
+
+def test_a_bubblewrap_that_confines_nothing_is_refused():
+    require_confined(GOOD)
+    for bad in (
+        GOOD.replace("1000          0          1", "0          0 4294967295"),
+        GOOD.replace("0000000000000000", "000001ffffffffff"),
+        GOOD.replace("\n1\n", "\n3\n"),
+        "",
+    ):
+        with pytest.raises(ValueError, match="doesn't confine"):
+            require_confined(bad)
+
+
+def test_a_root_that_can_not_be_used_is_named(tmp_path):
+    with pytest.raises(ValueError, match=f"{tmp_path}/none: No such file.*`root`"):
+        BubblewrapSandbox(root=tmp_path / "none").build()
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(ValueError, match=f"{file}: Not a directory"):
+        BubblewrapSandbox(root=file).build()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts sandboxes as somebody else")
+def test_a_root_that_the_sandbox_user_can_not_enter_is_explained(open_root):
+    closed = open_root / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(ValueError, match="set `root` to a folder that anyone may enter"):
+        BubblewrapSandbox(root=closed).build()
+    assert os.listdir(closed) == []
+    closed.rmdir()
+
+
+def test_process_sandbox_warns_that_it_isolates_nothing(open_root):
+    async def run():
+        with pytest.warns(UserWarning, match="isolates nothing"):
+            host = ProcessSandbox(root=open_root).build()
+        await host.close()
+
+    asyncio.run(run())
+
+
+def test_a_sandbox_that_does_not_start_is_a_sandbox_error(bubblewrap):
+    async def run(host):
+        lease = await host.create(bubblewrap.task)
+        await lease.stop()
+        with pytest.raises(SandboxError, match="Can't find source path"):
+            await lease.run_fresh(("/bin/true",), read_only={bubblewrap.root / "none": "/tests"}, writable={}, timeout=20)
+        (run_folder,) = bubblewrap.root.iterdir()
+        shutil.rmtree(run_folder / "etc")
+        with pytest.raises(SandboxError, match=r"didn't start.*etc"):
+            await host.create(bubblewrap.task)
+
+    bubblewrap.on_host(run)
