@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from t1x.campaign.assembly import Assembly, let_through_cancellation
+from t1x.campaign.assembly import Assembly, causes, let_through_cancellation
 from t1x.campaign.start import SupervisedStart
 from t1x.grading.reward import Reward
+from t1x.harness.records import EndedBy
 from t1x.rollout.demonstrate import demonstrate
 from t1x.rollout.metrics import evaluation_metrics
 from t1x.rollout.records import Trial
