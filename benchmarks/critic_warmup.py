@@ -34,8 +34,12 @@ def main() -> None:
     study_curve(arguments.out, curves, 1, title=f"Critic from the same start, seed {arguments.seed}")
     print(f"{'step':>4}" + "".join(f"{name:>32}" for name in curves))
     for index, step in enumerate(next(iter(curves.values()))[0]):
-        print(f"{step:>4}" + "".join(f"{values[index]:>+32.3f}" for _, values in curves.values()))
+        print(f"{step:>4}" + "".join(f"{_shown(values[index]):>32}" for _, values in curves.values()))
     print(f"figure: {arguments.out}")
+
+
+def _shown(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:+.3f}"
 
 
 def _start(common: list[str]) -> Path:
@@ -43,11 +47,11 @@ def _start(common: list[str]) -> Path:
     return folder / "checkpoints" / "start" / "policy"
 
 
-def _history(folder: Path) -> tuple[list[int], list[float]]:
-    """(steps, explained variance before each step's critic update)."""
+def _history(folder: Path) -> tuple[list[int], list[float | None]]:
+    """(steps, explained variance before each step's critic update; None where all returns were equal)."""
     points = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    found = [(point["step"], point["metrics"][METRIC]) for point in points if METRIC in point["metrics"]]
-    return [step for step, _ in found], [value for _, value in found]
+    steps = [point for point in points if "critic/loss" in point["metrics"]]
+    return [point["step"] for point in steps], [point["metrics"].get(METRIC) for point in steps]
 
 
 if __name__ == "__main__":

@@ -30,6 +30,10 @@ class Assembly:
     campaign: Campaign
     tokenizer: ChatTokenizer
     host: SandboxHost
+    pool: TaskPool
+    """Training tasks."""
+    suites: dict[str, TaskPool]
+    """Tasks of each suite, by its name."""
     policy: "MoeTransformer"
     """Trained in place; the engine has weights of its own."""
     tracked: TrackedRun

@@ -41,7 +41,7 @@ async def evaluate(
     """Runs a suite in both modes and logs `eval/<suite>/resolved_rate` (temperature 1), `…_greedy` and what goes with them; the
     untrained policy's numbers stand under `untrained/` instead of `eval/`, since it has no step. Raises `RuntimeError` where no
     trial of a mode was valid."""
-    tasks = suite.pool.build()
+    tasks = assembly.suites[suite.name]
     prefix = "untrained" if policy == "untrained" else "eval"
     scores: list[Score] = []
     seen: list[Trial] = []

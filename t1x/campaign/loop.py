@@ -52,7 +52,7 @@ async def run_loop(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
         await _evaluate_all(assembly, engine, outcome, "start", 0, last=0)
 
         trainer = campaign.trainer.build(assembly.policy, critic, campaign.algorithm)
-        cursor = PoolCursor(campaign.pool.build(), campaign.seed)
+        cursor = PoolCursor(assembly.pool, campaign.seed)
         training = TrainingStep(assembly, engine, trainer, campaign.algorithm, cursor)
         await _warm_up(assembly, training)
         await _train(assembly, training, engine, outcome)

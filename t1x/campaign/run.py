@@ -18,8 +18,6 @@ from t1x.config import Resolved, dump
 from t1x.config.mapping import to_mapping
 from t1x.model.qwen3_moe import Qwen3Moe
 from t1x.rollout.streams import stream
-from t1x.sandbox.protocol import SandboxHost
-from t1x.tracking.protocol import TrackedRun
 
 
 def run_campaign(resolved: Resolved) -> Path:
@@ -27,9 +25,16 @@ def run_campaign(resolved: Resolved) -> Path:
     unwritable folder); `KeyboardInterrupt` after Ctrl-C or SIGTERM."""
     campaign = resolved.root
     assert isinstance(campaign, Campaign)
+    assert isinstance(campaign.model, Qwen3Moe), "the only model there is"
     console = Console(stderr=False)
-    host = campaign.sandbox.build()
+    pool = campaign.pool.build()
+    suites = {suite.name: suite.pool.build() for suite in campaign.suites}
     folder = new_folder(campaign, resolved.path.stem)
+    try:
+        host = campaign.sandbox.build()
+    except ValueError:
+        folder.rmdir()
+        raise
     (folder / "config.gin").write_text(dump(campaign), encoding="utf-8")
     console.print(f"{folder.name}: {resolved.path}", highlight=False)
     outcome = Outcome()
@@ -37,8 +42,18 @@ def run_campaign(resolved: Resolved) -> Path:
         with campaign.tracking.build(folder, folder.name) as tracked, ProgressReport(console) as progress:
             tracked.params(to_mapping(campaign))
             tracked.artifact(folder / "config.gin")
+            assembly = Assembly(
+                campaign=campaign,
+                tokenizer=campaign.tokenizer.build(),
+                host=host,
+                pool=pool,
+                suites=suites,
+                policy=campaign.model.build(stream(campaign.seed, "policy") >> 1),
+                tracked=tracked,
+                progress=progress,
+            )
             try:
-                asyncio.run(_live(campaign, host, tracked, progress, folder, outcome))
+                asyncio.run(_live(assembly, folder, outcome))
             finally:
                 for path in write_report(folder / "report", outcome, folder.name):
                     tracked.artifact(path, "report")
@@ -72,22 +87,11 @@ def new_folder(campaign: Campaign, experiment: str) -> Path:
         ) from error
 
 
-async def _live(
-    campaign: Campaign, host: SandboxHost, tracked: TrackedRun, progress: ProgressReport, folder: Path, outcome: Outcome
-) -> None:
-    assert isinstance(campaign.model, Qwen3Moe), "the only model there is"
+async def _live(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
     try:
-        assembly = Assembly(
-            campaign=campaign,
-            tokenizer=campaign.tokenizer.build(),
-            host=host,
-            policy=campaign.model.build(stream(campaign.seed, "policy") >> 1),
-            tracked=tracked,
-            progress=progress,
-        )
         await run_loop(assembly, folder, outcome)
     finally:
-        await host.close()
+        await assembly.host.close()
 
 
 def _stopped(folder: Path, outcome: Outcome) -> str:
