@@ -85,7 +85,7 @@ class Builder:
                 value = self._value(default, place)
                 if value is not default:
                     attempt.values[name] = value
-        if given is not None and not bindings and all(value is getattr(given, name) for name, value in attempt.values.items()):
+        if given is not None and all(value is getattr(given, name) for name, value in attempt.values.items()):
             return given
         try:
             built = component.model_validate(attempt.values)

@@ -8,13 +8,14 @@ from t1x.config.build import Builder
 from t1x.config.check import check
 from t1x.config.component import Component
 from t1x.config.discover import discover
-from t1x.config.names import closest, members
+from t1x.config.names import closest
 from t1x.config.places import find, shown, siblings
 from t1x.config.problem import ConfigError, Origin, Problem
 from t1x.config.reader import Source, read
 from t1x.config.root import Root
 from t1x.config.statement import Binding, scoped
 from t1x.config.table import Table
+from t1x.config.top import top
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def load(path: str | Path, *, set: Sequence[str] = ()) -> Resolved:
     table = Table(source.statements)
     problems = [*source.problems, *check(table)]
     try:
-        component = _root(table, file)
+        component = top(table, shown(file))
     except ConfigError as error:
         raise ConfigError(problems or error.problems) from None
     builder = Builder(table, source.complete)
@@ -58,22 +59,6 @@ def load(path: str | Path, *, set: Sequence[str] = ()) -> Resolved:
         raise ConfigError(problems)
     assert isinstance(root, Root), "a tree without problems is built"
     return Resolved(root, builder.origins, tuple(notes), file)
-
-
-def _root(table: Table, file: Path) -> type[Component]:
-    """The root component that has bindings and that no value refers to. Raises `ConfigError` unless there is exactly one."""
-    bound = dict.fromkeys(binding.component for binding in table.bindings)
-    roots = [name for name in bound if name in Component.registry and issubclass(Component.registry[name], Root)]
-    tops = [name for name in roots if name not in table.references()] or roots
-    if len(tops) == 1:
-        return Component.registry[tops[0]]
-    if tops:
-        first = {name: next(binding.origin for binding in table.bindings if binding.component == name) for name in tops}
-        listed = ", ".join(f"{name} at {origin}" for name, origin in first.items())
-        message = f"a file describes one root, and this one describes {len(tops)}: {listed}"
-        raise ConfigError([Problem(message, Origin(shown(file)))])
-    options = " or ".join(members(Root))
-    raise ConfigError([Problem(f"nothing to build: no field of {options} is bound", Origin(shown(file)))])
 
 
 def _reached_before(source: Source, component: type[Component]) -> set[Binding]:
@@ -101,7 +86,7 @@ def _reaches_nothing(binding: Binding, table: Table, component: type[Component])
     name = binding.component
     if name == component.__name__:
         reason = f"the root stands in no scope; write {name}.{binding.field}"
-    elif any(other.component == name for other in table.reached) or (binding.scope and name in table.references()):
+    elif binding.scope and name in table.built:
         reason = f"no {name} is built in the scope {binding.scope}; refer to it as @{binding.scope}/{name}()"
     else:
         reason = f"no {name} is in the tree; bind a field to @{name}(), or remove this"

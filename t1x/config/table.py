@@ -18,6 +18,8 @@ class Table:
         self.macros: dict[str, Definition] = {}
         self.reached: set[Binding] = set()
         """Bindings whose component was built in a scope where they apply, overridden or not."""
+        self.built: set[str] = set()
+        """Names of the components that were built."""
         self._by_component: dict[str, list[Binding]] = defaultdict(list)
         for statement in statements:
             if isinstance(statement, Definition):
@@ -27,7 +29,9 @@ class Table:
                 self._by_component[statement.component].append(statement)
 
     def take(self, component: str, scope: str) -> dict[str, Binding]:
-        """The winning binding of every bound field of a component that is built in a scope; marks what applies as reached."""
+        """The winning binding of every bound field of a component that is built in a scope; marks it as built and
+        what applies as reached."""
+        self.built.add(component)
         winners: dict[str, Binding] = {}
         for binding in self._by_component.get(component, ()):
             if applies(binding.scope, scope):
@@ -37,10 +41,10 @@ class Table:
                     winners[binding.field] = binding
         return winners
 
-    def references(self) -> set[str]:
-        """Names of all components that some binding or macro refers to."""
+    def references(self) -> set[Reference]:
+        """Everything that some binding or macro refers to."""
         values = [binding.value for binding in self.bindings] + [macro.value for macro in self.macros.values()]
-        return {reference.name for reference in values_in(values, lambda value: isinstance(value, Reference))}
+        return set(values_in(values, lambda value: isinstance(value, Reference)))
 
 
 def applies(outer: str, scope: str) -> bool:

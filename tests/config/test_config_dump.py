@@ -4,9 +4,9 @@ import math
 from datetime import date
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from toy_components import ToyAdam, ToyColour, ToyCount, ToyLacquer, ToyLevel, ToyPenalty, ToyRun, ToyShelf, ToySweep
+from toy_components import ToyAdam, ToyColour, ToyCount, ToyLacquer, ToyLevel, ToyNest, ToyPenalty, ToyRun, ToyShelf, ToySweep
 
 from t1x.config import Root, dump, load
 from t1x.config.mapping import to_mapping
@@ -49,7 +49,18 @@ runs = st.builds(
 )
 
 
-@given(runs | st.builds(ToySweep, base=runs))
+nests = st.recursive(
+    st.none(),
+    lambda inner: st.builds(ToyNest, inner=inner, width=st.integers(1, 3)) | st.builds(ToySweep, base=runs),
+    max_leaves=3,
+).filter(lambda root: root is not None)
+
+
+NEST = ToyNest(inner=ToyNest(inner=ToySweep(base=ToyRun(steps=1, prize=ToyCount())), width=2))
+
+
+@given(runs | nests)
+@example(NEST)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_dumped_tree_loads_back_equal(tmp_path_factory, root):
     """The invariant of dump.py."""

@@ -51,6 +51,7 @@ def problems(path, **kwargs) -> list[str]:
         ("divisor = 1", 4, ["the macro divisor isn't used; divisor is a field of ToyCount"]),
         ("A = [%A]\nToyRun.name = %A", 4, ["the macro %A stands for itself"]),
         ("ToyPenalty.weight = 1.0", 4, ["ToyPenalty.weight reaches nothing", "no ToyPenalty is in the tree"]),
+        ("a/ToyShelf.size = 2", 4, ["a/ToyShelf.size reaches nothing", "@a/ToyShelf()"]),
         ("a/ToyCount.divisor = 2", 4, ["a/ToyCount.divisor reaches nothing", "@a/ToyCount()"]),
         ("a/ToyRun.name = 'x'", 4, ["a/ToyRun.name reaches nothing", "write ToyRun.name"]),
         ("ToyRun.steps = 4", 4, ["ToyRun.steps is set twice in this file, first in line 2"]),
@@ -151,6 +152,17 @@ def test_components_that_hold_themselves(write):
     root = load(path, set=["ToyPenalty.inner = @in/ToyPenalty()", "in/ToyPenalty.inner = @ToyCount()"]).root
     assert isinstance(root, ToyRun)
     assert root.prize.inner.inner.divisor == 20
+
+
+def test_what_hangs_on_an_unreached_component_is_unreached_too(write):
+    found = problems(write("a.gin", BASE + "ToyPenalty.inner = @a/ToyLacquer()\na/ToyLacquer.layers = 2\n"))
+    assert [problem.partition(" reaches")[0] for problem in found] == ["a.gin:4: ToyPenalty.inner", "a.gin:5: a/ToyLacquer.layers"]
+    assert all("is in the tree" in problem for problem in found)
+
+
+def test_a_broken_part_that_is_used_twice_costs_one_problem(write):
+    (problem,) = problems(write("a.gin", BASE + "ToyRun.more = {'a': @ToyCount()}\nToyCount.divisor = 0\n"))
+    assert problem.startswith("a.gin:5: ToyCount.divisor = 0")
 
 
 def test_settings_have_problems_of_their_own(write):

@@ -123,6 +123,15 @@ class ToyRun(Root):
         return self
 
 
+class ToyNest(Root):
+    """A root that holds its own kind."""
+
+    inner: Root | None = None
+    """What is in it."""
+    width: int = 1
+    """How wide."""
+
+
 class ToySweep(Root):
     """A root that holds another."""
 
