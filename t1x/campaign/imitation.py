@@ -33,8 +33,7 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
             f"{len(trajectories)} demonstrations recorded ({type(start.demonstrations).__name__}); "
             f"of the {int(metrics['valid'])} that were verified {metrics['resolved_rate']:.0%} resolve their task"
         )
-    steps = getattr(start.fine_tuning, "steps", 0)
-    with assembly.progress.phase("learning from demonstrations", steps) as phase:
+    with assembly.progress.phase("learning from demonstrations", start.fine_tuning.steps) as phase:
 
         def on_step(step: int, loss: float) -> None:
             let_through_cancellation()

@@ -16,14 +16,24 @@ if TYPE_CHECKING:
 class FineTuning(Component):
     """How a policy learns from demonstrations."""
 
+    steps: Annotated[int, Field(ge=1), Role.SCALE] = 600
+    """Optimizer steps."""
+
+    def fit(
+        self,
+        model: "MoeTransformer",
+        trajectories: Sequence[Trajectory],
+        on_step: Callable[[int, float], None] = lambda step, loss: None,
+    ) -> list[float]:
+        """Trains the model in place and returns the loss (nats a token) of each step; `on_step(step, loss)` after each."""
+        raise NotImplementedError
+
 
 class Supervised(FineTuning):
     """Cross-entropy on the tokens that carry loss, batches of like length in random order."""
 
     optimizer: Optimizer
     """Its schedule runs over `steps`."""
-    steps: Annotated[int, Field(ge=1), Role.SCALE] = 600
-    """Optimizer steps."""
     batch: Annotated[int, Field(ge=1), Role.SCALE] = 32
     """Demonstrations an optimizer step."""
     balance: Annotated[float, Field(ge=0)] = 0.01
@@ -38,7 +48,6 @@ class Supervised(FineTuning):
         trajectories: Sequence[Trajectory],
         on_step: Callable[[int, float], None] = lambda step, loss: None,
     ) -> list[float]:
-        """Trains the model in place and returns the cross-entropy (nats a token) of each step; `on_step(step, loss)` after each."""
         from t1x.training.supervised import fit
 
         return fit(model, trajectories, self, on_step)
