@@ -13,7 +13,7 @@ from t1x.training.fine_tuning import Supervised
 from t1x.training.microbatch import pack
 from t1x.trajectory.records import Trajectory
 
-BUCKET = 8
+BUCKET = 16
 """Batches whose demonstrations are sorted by length together: enough for little padding, few enough that batches stay random."""
 
 

@@ -60,8 +60,8 @@ class TorchTrainer(Trainer):
     """Of the policy."""
     critic_optimizer: Optimizer
     """Of the value network."""
-    tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 4096
-    """Padded tokens of one forward pass; bounds memory, changes no result. A longer sample is alone in its pass."""
+    tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1024
+    """Padded tokens of one forward pass; bounds memory and padding, changes no result. A longer sample is alone in its pass."""
     threads: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1
     """PyTorch threads of the process."""
 

@@ -34,7 +34,8 @@ def config() -> Qwen3Moe:
 
 @pytest.fixture
 def make_trajectory() -> Callable[..., Trajectory]:
-    """Makes a trajectory of several turns: prompt, then (response, observation) pairs; the last response may be followed by more."""
+    """Makes a trajectory of several turns: prompt, then (response, observation) pairs; the last response may be followed by
+    more."""
 
     def make(
         random: np.random.Generator, turns: int = 3, longest: int = 6, trailing: int = 0, temperature: float = 1.0

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t1x.training.batch import Batch
@@ -74,6 +74,7 @@ def test_flat_vectors_are_sample_major_in_position_order(make_batch):
         assert batch.sampler_logprobs[batch.offsets[index]] == trajectory.logprobs[trajectory.loss_mask][0]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 2**31))
 def test_minibatches_visit_every_sample_once_in_a_seeded_order(samples, parts, seed):
     batch = object.__new__(Batch)
@@ -91,6 +92,7 @@ def test_epochs_differ_in_order(make_batch):
     assert batch.minibatches(3, epoch=0)[0].tolist() != batch.minibatches(3, epoch=1)[0].tolist()
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 100))
 def test_split_keeps_every_sample_and_the_budget(lengths, budget):
     lengths = np.array(lengths)

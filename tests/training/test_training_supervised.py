@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t1x.model.router import RouterMode
@@ -64,6 +64,7 @@ def test_the_order_follows_the_seed(config, demonstrations):
     assert runs[0] != runs[2]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 200), st.integers(1, 40), st.integers(0, 1000))
 def test_an_epoch_visits_each_demonstration_at_most_once_and_leaves_out_less_than_a_batch(count, size, seed):
     random = np.random.default_rng(seed)

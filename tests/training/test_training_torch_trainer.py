@@ -232,7 +232,8 @@ def test_weights_are_the_actors_by_hugging_face_name(make_trainer):
 
 
 def test_ppo_learns_which_actions_pay(make_trainer):
-    """A bandit: one token is sampled after one of four prompts and pays 1 where its id is even. On-policy, from the policy's own samples."""
+    """A bandit: one token is sampled after one of four prompts and pays 1 where its id is even. On-policy, from the policy's own
+    samples."""
     random, trainer, algorithm = np.random.default_rng(13), make_trainer(lr=1e-2, minibatches=2, critic_epochs=2), PPO()
 
     def sample(prompts):
