@@ -69,7 +69,7 @@ class CachedDecoder:
         attend = _Attention(self.keys, self.values, rows, torch.from_numpy(slots), torch.from_numpy(positions))
         hidden, experts, _ = self.policy.model.run(torch.from_numpy(token_ids), torch.from_numpy(positions), attend)
         if len(slots) > len(rows.slots):
-            hidden = hidden[torch.from_numpy(np.cumsum(rows.counts) - 1)]
+            hidden = hidden.index_select(0, torch.from_numpy(np.cumsum(rows.counts) - 1))
         return self.policy.logits(self.policy.model.norm(hidden)), torch.stack(experts, 1).to(torch.uint8)
 
 
@@ -84,72 +84,73 @@ class _Attention:
     def __init__(self, keys: Tensor, values: Tensor, rows: Rows, slots: Tensor, positions: Tensor) -> None:
         self.keys, self.values = keys, values
         self.written = slots * keys.shape[2] + positions
-        single = int((rows.counts == 1).sum())
-        self.single = single
-        self.prefill: Tensor | None = None
-        if single:
-            self._plan_single(rows.slots[:single], rows.ends[:single])
-        if single < len(rows.slots):
-            self._plan_prefill(rows.slots[single:], rows.starts[single:], rows.ends[single:])
+        self.single = int((rows.counts == 1).sum())
+        self.longer = len(rows.slots) - self.single
+        if self.single:
+            self._plan_single(rows.slots[: self.single], rows.ends[: self.single])
+        if self.longer:
+            self._plan_longer(rows.slots[self.single :], rows.starts[self.single :], rows.ends[self.single :])
 
     def _plan_single(self, slots: Indices, ends: Indices) -> None:
-        span, self.length = int(slots.max()) + 1, int(ends.max())
-        self.scatter: Tensor | None = None
-        self.gather: Tensor | None = None
-        if span == len(slots) and (slots[:-1] < slots[1:]).all():
-            pass
-        elif span <= 2 * len(slots):
-            self.scatter = torch.from_numpy(slots)
-            slots_ends = np.ones(span, dtype=np.int64)
-            slots_ends[slots] = ends
-            ends = slots_ends
-        else:
-            self.gather = torch.from_numpy(slots)
-        self.span = len(ends)
-        hidden = np.arange(self.length) >= ends[:, None]
-        self.mask = torch.from_numpy(np.where(hidden, np.float32(-np.inf), np.float32(0))).to(self.keys.dtype)[:, None, None]
+        """Slots that aren't a range, but fill half of one at least, are spread over it: cheaper than a copy of their cache."""
+        self.spread: Tensor | None = None
+        self.read = _range_or_index(slots)
+        first, last = int(slots.min()), int(slots.max())
+        if isinstance(self.read, Tensor) and last - first < 2 * len(slots):
+            self.read = slice(first, last + 1)
+            self.spread = torch.from_numpy(slots - first)
+            spread_ends = np.ones(last + 1 - first, dtype=np.int64)
+            spread_ends[slots - first] = ends
+            ends = spread_ends
+        self.reach = int(ends.max())
+        self.mask = _mask(np.arange(self.reach) < ends[:, None], self.keys.dtype)[:, None, None]
 
-    def _plan_prefill(self, slots: Indices, starts: Indices, ends: Indices) -> None:
-        groups = 1
-        self.prefill = torch.from_numpy(slots)
+    def _plan_longer(self, slots: Indices, starts: Indices, ends: Indices) -> None:
         counts = ends - starts
-        self.longest, self.reach = int(counts.max()), int(ends.max())
-        steps = np.arange(self.longest)
-        real = steps < counts[:, None]
-        self.padded = torch.from_numpy(np.where(real, (np.cumsum(counts) - counts)[:, None] + steps, 0))
-        self.real = torch.from_numpy(np.flatnonzero(real))
-        visible = np.arange(self.reach) <= (starts[:, None] + steps)[:, :, None]
-        self.prefill_mask = torch.from_numpy(visible)[:, None].expand(-1, groups, -1, -1)
+        self.longer_read, self.longer_reach = _range_or_index(slots), int(ends.max())
+        step = np.arange(counts.max())
+        real = step < counts[:, None]
+        row_of = np.where(real, (np.cumsum(counts) - counts)[:, None] + step, 0)
+        self.padded, self.real = torch.from_numpy(row_of.ravel()), torch.from_numpy(np.flatnonzero(real))
+        self.longer_mask = _mask(np.arange(self.longer_reach) <= (starts[:, None] + step)[:, :, None], self.keys.dtype)[:, None]
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         keys, values = self.keys[layer], self.values[layer]
         keys.flatten(0, 1).index_copy_(0, self.written, k)
         values.flatten(0, 1).index_copy_(0, self.written, v)
-        if self.prefill is None:
-            return self._single(q, keys, values)
+        if not self.longer:
+            return self._attend_single(q, keys, values)
         if not self.single:
-            return self._prefill(q, keys, values)
-        return torch.cat([self._single(q[: self.single], keys, values), self._prefill(q[self.single :], keys, values)])
+            return self._attend_longer(q, keys, values)
+        single, longer = q.split([self.single, len(q) - self.single])
+        return torch.cat([self._attend_single(single, keys, values), self._attend_longer(longer, keys, values)])
 
-    def _single(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    def _attend_single(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """The query heads of one key head stand in for query positions."""
         q = q.unflatten(1, (keys.shape[2], -1))
-        if self.gather is not None:
-            keys, values = keys[self.gather, : self.length], values[self.gather, : self.length]
-        else:
-            keys, values = keys[: self.span, : self.length], values[: self.span, : self.length]
-        if self.scatter is not None:
-            q = q.new_zeros(self.span, *q.shape[1:]).index_copy_(0, self.scatter, q)
-        out = F.scaled_dot_product_attention(q, keys.transpose(1, 2), values.transpose(1, 2), attn_mask=self.mask)
-        if self.scatter is not None:
-            out = out.index_select(0, self.scatter)
+        keys, values = (x[self.read, : self.reach].transpose(1, 2) for x in (keys, values))
+        if self.spread is not None:
+            q = q.new_zeros(len(keys), *q.shape[1:]).index_copy_(0, self.spread, q)
+        out = F.scaled_dot_product_attention(q, keys, values, attn_mask=self.mask)
+        if self.spread is not None:
+            out = out.index_select(0, self.spread)
         return out.flatten(1, 2)
 
-    def _prefill(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        assert self.prefill is not None
-        keys = keys[self.prefill, : self.reach].transpose(1, 2)
-        values = values[self.prefill, : self.reach].transpose(1, 2)
-        padded = q[self.padded].transpose(1, 2)
-        out = F.scaled_dot_product_attention(
-            padded, keys, values, attn_mask=self.prefill_mask, enable_gqa=padded.shape[1] != keys.shape[1]
-        )
-        return out.transpose(1, 2).flatten(0, 1)[self.real]
+    def _attend_longer(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        keys, values = (x[self.longer_read, : self.longer_reach].transpose(1, 2) for x in (keys, values))
+        q = q.index_select(0, self.padded).unflatten(0, (self.longer, -1)).transpose(1, 2)
+        grouped = q.shape[1] != keys.shape[1]
+        out = F.scaled_dot_product_attention(q, keys, values, attn_mask=self.longer_mask, enable_gqa=grouped)
+        return out.transpose(1, 2).flatten(0, 1).index_select(0, self.real)
+
+
+def _range_or_index(slots: Indices) -> slice | Tensor:
+    """Slots in a row are read in place, others by a copy."""
+    first = int(slots[0])
+    if (slots == np.arange(first, first + len(slots))).all():
+        return slice(first, first + len(slots))
+    return torch.from_numpy(slots)
+
+
+def _mask(visible: npt.NDArray[np.bool_], dtype: torch.dtype) -> Tensor:
+    return torch.from_numpy(np.where(visible, np.float32(0), np.float32(-np.inf))).to(dtype)

@@ -15,7 +15,7 @@ def rms_normalize(x: Tensor, eps: float) -> Tensor:
 
 def _normalize(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32)
-    scale = torch.rsqrt(norm * norm / x.shape[-1] + eps)
+    scale = norm.square_().div_(x.shape[-1]).add_(eps).rsqrt_()
     return (x * scale).to(x.dtype), scale
 
 
