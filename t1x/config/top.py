@@ -10,7 +10,7 @@ from t1x.config.table import Table
 
 def top(table: Table, file: str) -> type[Component]:
     """The one root class that has bindings without a scope and that nothing refers to. A root may hold others, even of its class:
-    where something refers to each, it is the one that is only referred to with a scope. Raises `ConfigError` for none or several."""
+    where something refers to each, it is the one referred to with a scope only. Raises `ConfigError` unless there is one."""
     places = {binding.component: binding.origin for binding in reversed(table.bindings) if not binding.scope}
     roots = [name for name in places if name in Component.registry and issubclass(Component.registry[name], Root)]
     references = table.references()

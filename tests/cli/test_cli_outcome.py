@@ -12,6 +12,8 @@ import pytest
 from t1x.cli import main
 
 HERE = str(Path(__file__).parent)
+COMMAND = str(Path(sys.executable).parent / "t1x")
+"""The installed script: it doesn't put the working directory on Python's path as `python -m` does."""
 CART = "import cli_toys\nCliCart.part = @CliWheel()\n"
 
 
@@ -19,13 +21,13 @@ CART = "import cli_toys\nCliCart.part = @CliWheel()\n"
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(HERE)
-    monkeypatch.setenv("PYTHONPATH", HERE)
+    monkeypatch.setenv("PYTHONPATH", HERE, prepend=os.pathsep)
     (tmp_path / "cart.gin").write_text(CART)
     return tmp_path
 
 
 def t1x(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "t1x.cli", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("command", [("run",), ("show",), ("check",), ("tasks", "export")])
@@ -92,7 +94,7 @@ def test_a_module_in_the_working_directory_can_be_imported(folder):
 def test_ctrl_c_exits_130_with_one_line(folder):
     Path("slow.py").write_text("import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(60)\n")
     Path("cart.gin").write_text("import slow\n")
-    process = subprocess.Popen([sys.executable, "-m", "t1x.cli", "show", "cart.gin"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([COMMAND, "show", "cart.gin"], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
     while not Path("started").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
