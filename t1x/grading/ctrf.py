@@ -36,10 +36,12 @@ def parse_ctrf(content: bytes, assertions: int | None) -> VerifierReport:
     if not content.strip():
         return _unusable("empty", f"{len(content)} bytes, none of them text")
     try:
-        document = json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse)
+        document = json.loads(content.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         cause: Cause = "truncated" if _ends_early(error) else "unparsable"
-        return _unusable(cause, f"{error.msg} at byte {error.pos} of {len(content)}")
+        return _unusable(cause, f"{error.msg} at character {error.pos} of {len(error.doc)}")
+    except UnicodeDecodeError as error:
+        return _unusable("truncated" if error.reason == "unexpected end of data" else "unparsable", str(error))
     except (ValueError, RecursionError) as error:
         return _unusable("unparsable", str(error))
     try:
@@ -108,11 +110,9 @@ def _refuse(constant: str) -> None:
 def _ends_early(error: json.JSONDecodeError) -> bool:
     """Whether more text could have made it right."""
     rest = error.doc[error.pos :]
-    return (
-        not rest.strip()
-        or error.msg.startswith("Unterminated string")
-        or any(w.startswith(rest) for w in ("true", "false", "null", "-"))
-    )
+    in_a_word = any(word.startswith(rest) for word in ("true", "false", "null", "-"))
+    in_an_escape = "escape" in error.msg and len(rest) < 6
+    return not rest.strip() or in_a_word or in_an_escape or error.msg.startswith("Unterminated string")
 
 
 def _type(mode: int) -> str:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from pydantic import PositiveFloat
+from pydantic import Field
 
 from t1x.config import Component
 from t1x.grading.report import VerifierReport
@@ -26,7 +26,7 @@ class TestCountReward(Reward):
     """The name begins like a test's; pytest is told that it isn't one."""
     dense: ClassVar[bool] = True
 
-    scale: PositiveFloat = 20.0
+    scale: float = Field(20.0, gt=0, allow_inf_nan=False)
     """S: how many passing assertions are worth 1 (Eq. 20)."""
 
     def __call__(self, report: VerifierReport) -> float:

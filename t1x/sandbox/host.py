@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 
@@ -12,6 +13,8 @@ from t1x.sandbox.run_folder import RunFolder
 from t1x.sandbox.trial_folder import TrialFolder
 from t1x.tasks.task import Task
 
+_REMOVING = 4
+"""Folders being removed at a time."""
 _FIRST_USER, _USERS = 61184, 4336
 """The range that systemd keeps for services with users of their own; nobody logs in with one."""
 
@@ -25,6 +28,7 @@ class LocalHost:
         self._output_limit = output_limit
         self._slots = asyncio.Semaphore(concurrency)
         self._leases: dict[str, LocalLease] = {}
+        self._workers = ThreadPoolExecutor(_REMOVING, "t1x-remove")
         self._closed = False
         self._numbers = count(os.getpid())
 
@@ -38,12 +42,15 @@ class LocalHost:
                 trial = TrialFolder(self._run_folder.path / id, task.workdir, user_of(number))
             except OSError as error:
                 raise SandboxError(f"a sandbox's folder can't be made in {self._run_folder.path}: {error.strerror}") from error
-            lease = LocalLease(id, self._isolation, trial, self._output_limit, self._forget)
+            lease = LocalLease(id, self._isolation, trial, self._output_limit, self._workers, self._forget)
             self._leases[id] = lease
             try:
                 for file in task.environment:
                     trial.write(f"{task.workdir}/{file.path}", file.content, file.mode)
                 await lease.start()
+            except OSError as error:
+                await lease.destroy()
+                raise SandboxError(f"the files of task {task.name} can't be written: {error}") from error
             except BaseException:
                 await lease.destroy()
                 raise
@@ -57,6 +64,7 @@ class LocalHost:
             for lease in list(self._leases.values()):
                 with suppress(SandboxError):
                     lease.end_now()
+            self._workers.shutdown()
             self._run_folder.remove()
         for outcome in outcomes:
             if isinstance(outcome, BaseException):

@@ -6,6 +6,7 @@ whatever is interrupted, `destroy` or `end_now` ends it.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,7 @@ from t1x.sandbox.child import Child
 from t1x.sandbox.fresh import FreshRun
 from t1x.sandbox.isolation import Isolation
 from t1x.sandbox.protocol import ExecResult, SandboxError
-from t1x.sandbox.removal import remove_stepwise, remove_tree
+from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.shell import Shell
 from t1x.sandbox.trial_folder import TrialFolder
 
@@ -24,16 +25,27 @@ _KILL_TIMEOUT = 30.0
 class LocalLease:
     """See `SandboxLease`."""
 
-    def __init__(self, id: str, isolation: Isolation, trial: TrialFolder, output_limit: int, forget: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        id: str,
+        isolation: Isolation,
+        trial: TrialFolder,
+        output_limit: int,
+        workers: Executor,
+        forget: Callable[[str], None],
+    ) -> None:
         self.id = id
         self._isolation = isolation
         self._trial = trial
         self._output_limit = output_limit
+        self._workers = workers
         self._forget = forget
         self._state: Literal["running", "stopped", "destroyed"] = "running"
         self._shell: Shell | None = None
         self._children: list[Child] = []
         self._ending: asyncio.Task[None] | None = None
+        self._gone = False
+        self._removal: Future[None] | None = None
 
     async def start(self) -> None:
         """Starts the shell. Raises `SandboxError`."""
@@ -96,22 +108,33 @@ class LocalLease:
 
     def end_now(self) -> None:
         """`destroy` without an event loop, for what must end at once. Raises `SandboxError` where a process can't be killed."""
+        if self._gone:
+            return
         self._state = "destroyed"
         self._kill()
         if not all(child.wait_blocking(_KILL_TIMEOUT) for child in self._children):
             raise SandboxError(f"sandbox {self.id}: the kernel holds a killed process back; its folder {self._trial.path} is left")
         self._close()
-        remove_tree(self._trial.path)
+        try:
+            if self._removal is None or self._removal.cancel():
+                remove_tree(self._trial.path)
+            else:
+                self._removal.result()
+        except OSError as error:
+            raise SandboxError(f"the folder of sandbox {self.id} can't be removed: {error}") from error
+        self._gone = True
         self._forget(self.id)
 
     async def _end(self) -> None:
         self._state = "destroyed"
         try:
             await self._end_processes()
-            for _ in remove_stepwise(self._trial.path):
-                await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            pass  # the loop is being torn down: what is left is done without it
+            if self._gone:
+                return
+            self._removal = self._workers.submit(remove_tree, self._trial.path)
+            await asyncio.wrap_future(self._removal)
+        except (OSError, asyncio.CancelledError):
+            pass  # removal failed, which `end_now` tells, or the loop is being torn down: what is left is done without it
         self.end_now()
 
     async def _end_processes(self) -> None:

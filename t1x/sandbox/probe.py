@@ -20,7 +20,7 @@ CHECK = "cat /proc/self/uid_map; grep CapEff /proc/self/status; ls /sys/class/ne
 
 def require_programs() -> None:
     """Raises `ValueError` where bubblewrap or what it needs isn't installed."""
-    missing = {"bwrap": "bubblewrap", "setpriv": "util-linux", "bash": "bash"}
+    missing = {"bwrap": "bubblewrap", "bash": "bash"}
     packages = [package for program, package in missing.items() if shutil.which(program) is None]
     if packages:
         names = " ".join(packages)

@@ -4,18 +4,17 @@ Invariant: nothing outside the folder is touched, whatever names, links, permiss
 then).
 """
 
+import errno
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-_PAUSE_EVERY = 256
 _numbers = count()
 
 
-def remove_stepwise(folder: Path) -> Iterator[None]:
-    """Removes `folder` step by step; each item is a pause in which a caller may do other work. Missing is fine.
+def remove_tree(folder: Path) -> None:
+    """Removes `folder`. Missing is fine. Blocks, on some file systems for milliseconds a folder. Raises `OSError`.
 
     Every folder met is moved next to the root and emptied there, so paths stay short and nothing recurses,
     however deep it goes.
@@ -25,7 +24,6 @@ def remove_stepwise(folder: Path) -> Iterator[None]:
     with suppress(FileNotFoundError):
         folder.rename(graveyard / f"{next(_numbers)}")
     pending = list(graveyard.iterdir())  # more than one where an earlier call was interrupted
-    removed = 0
     while pending:
         current = pending.pop()
         current.chmod(0o700)
@@ -37,17 +35,10 @@ def remove_stepwise(folder: Path) -> Iterator[None]:
                     os.rename(entry.path, pending[-1])
                 else:
                     os.unlink(entry.path)
-                removed += 1
-                if removed % _PAUSE_EVERY == 0:
-                    yield
         try:
             current.rmdir()
-        except OSError:  # what was listed while it changed: look again
-            pending.append(current)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+            pending.append(current)  # a listing may miss entries of a folder that shrinks meanwhile
     graveyard.rmdir()
-
-
-def remove_tree(folder: Path) -> None:
-    """`remove_stepwise` without a pause."""
-    for _ in remove_stepwise(folder):
-        pass

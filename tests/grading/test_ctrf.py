@@ -108,10 +108,8 @@ def test_a_report_cut_anywhere_is_never_read(tests, data, ascii_only):
     content = json.dumps(document(list(tests.items())), ensure_ascii=ascii_only).encode("utf-8", "replace")
     cut = data.draw(st.integers(0, len(content) - 1))
     report = parse_ctrf(content[:cut], None)
-    assert report.cause in ("empty", "truncated", "unparsable")
+    assert report.cause == ("truncated" if cut else "empty")
     assert not report.resolved
-    if ascii_only and cut:
-        assert report.cause == "truncated"
 
 
 @given(st.binary(max_size=200) | st.text(alphabet='{}[]":,0123456789truefalsn \\', max_size=200).map(str.encode))

@@ -89,7 +89,7 @@ def test_a_solved_and_an_unsolved_task(judge):
 
 
 def test_the_references_of_bundled_tasks_resolve_and_doing_nothing_does_not(judge):
-    pool = SyntheticPool(size=6).build()
+    pool = SyntheticPool(split="train", size=6).build()
     for index in range(6):
         task = pool[index]
         solved = judge(task, *(command for goal in task.solution for command in goal.commands))
