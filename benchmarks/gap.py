@@ -16,7 +16,6 @@ from t1x.engine.embedded import EmbeddedEngine
 from t1x.model.checkpoint import load_pretrained, to_hf
 from t1x.model.router import RouterMode
 from t1x.model.value import ValueModel
-from t1x.training.trainer import TorchTrainer
 
 EXPERIMENT = "experiments/quickstart.gin"
 MODES = (RouterMode.FREE, RouterMode.REPLAY_NO_GRAD)
@@ -42,7 +41,6 @@ def main() -> None:
 
 async def _measure(campaign: Campaign, path: Path, dtype: Literal["float32", "bfloat16"], tasks: int) -> list[Gap]:
     policy = load_pretrained(path)
-    assert isinstance(campaign.trainer, TorchTrainer)
     trainer = campaign.trainer.build(policy, ValueModel(policy.config), campaign.algorithm)
     engine = EmbeddedEngine(dtype=dtype).build(policy.config, to_hf(policy))
     host = campaign.sandbox.build()

@@ -8,15 +8,11 @@ from t1x.campaign.assembly import Assembly
 from t1x.campaign.cursor import PoolCursor
 from t1x.campaign.evaluate import Score, evaluate
 from t1x.campaign.training import TrainingStep
-from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import EngineWorker
 from t1x.model.checkpoint import save_pretrained, to_hf
-from t1x.model.qwen3_moe import Qwen3Moe
 from t1x.model.value import ValueModel
 from t1x.rollout.records import Trial
 from t1x.rollout.streams import stream
-from t1x.training.algorithm import PPO
-from t1x.training.trainer import TorchTrainer
 
 
 @dataclass(slots=True)
@@ -37,10 +33,6 @@ class Outcome:
 async def run_loop(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
     """Runs the whole campaign. Raises what stops it; `outcome` then holds what there was."""
     campaign = assembly.campaign
-    assert isinstance(campaign.algorithm, PPO), "the only algorithm there is"
-    assert isinstance(campaign.trainer, TorchTrainer), "the only trainer there is"
-    assert isinstance(campaign.engine, EmbeddedEngine), "the only engine there is"
-    assert isinstance(campaign.model, Qwen3Moe), "the only model there is"
     engine = campaign.engine.build(campaign.model, to_hf(assembly.policy))
     try:
         await _evaluate_all(assembly, engine, outcome, "untrained", 0, last=0)

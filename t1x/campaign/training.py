@@ -18,7 +18,7 @@ from t1x.rollout.metrics import rollout_metrics
 from t1x.rollout.records import RolloutBatch
 from t1x.rollout.rollout import rollout
 from t1x.rollout.streams import stream
-from t1x.training.algorithm import PPO
+from t1x.training.algorithm import Algorithm
 from t1x.training.batch import Batch
 from t1x.training.trainer import TrainerWorker
 from t1x.trajectory.audit import Audit, audit
@@ -29,7 +29,7 @@ class TrainingStep:
     """Makes one step after the other; `metrics` are those of a step, by MLflow name."""
 
     def __init__(
-        self, assembly: Assembly, engine: EngineWorker, trainer: TrainerWorker, algorithm: PPO, cursor: PoolCursor
+        self, assembly: Assembly, engine: EngineWorker, trainer: TrainerWorker, algorithm: Algorithm, cursor: PoolCursor
     ) -> None:
         self._assembly, self._engine, self._trainer = assembly, engine, trainer
         self._algorithm, self._cursor = algorithm, cursor

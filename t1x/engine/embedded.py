@@ -7,7 +7,7 @@ from pydantic import Field
 
 from t1x.config.component import Role
 from t1x.engine.protocol import Engine, EngineWorker
-from t1x.model.qwen3_moe import Qwen3Moe
+from t1x.model.qwen3_moe import Model, Qwen3Moe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,9 +26,8 @@ class EmbeddedEngine(Engine):
     threads: Annotated[int, Role.PLACEMENT, Field(gt=0)] = 1
     """Threads that torch uses in this process; small models are fastest with 1."""
 
-    def build(self, model: Qwen3Moe, weights: "Mapping[str, Tensor]", version: int = 0) -> EngineWorker:
-        """A living engine that samples from `weights` (Hugging Face names), policy version `version`. Raises `ValueError` where the
-        context exceeds the model's or the weights don't fit the model."""
+    def build(self, model: Model, weights: "Mapping[str, Tensor]", version: int = 0) -> EngineWorker:
         from t1x.engine.continuous import ContinuousBatching
 
+        assert isinstance(model, Qwen3Moe), "the only model there is"
         return ContinuousBatching(self, model, weights, version)

@@ -6,6 +6,7 @@ Invariants:
 - a completion is of one policy version: `publish` waits until nothing is being sampled.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.config import Component
+from t1x.model.qwen3_moe import Model
 
 FinishReason = Literal["stop", "length", "abort"]
 
@@ -81,3 +83,8 @@ class Engine(Component):
 
     returns_routing: ClassVar[bool] = True
     """Whether completions carry the routed experts that replay needs."""
+
+    def build(self, model: Model, weights: Mapping[str, Any], version: int = 0) -> EngineWorker:
+        """A living engine that samples from `weights` (Hugging Face names to tensors), policy version `version`. Raises
+        `ValueError` where the context exceeds the model's or the weights don't fit the model."""
+        raise NotImplementedError

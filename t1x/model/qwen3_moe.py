@@ -18,6 +18,14 @@ Scale = Annotated[float, Role.SCALE, Field(gt=0)]
 class Model(Component):
     """An architecture and its initial weights."""
 
+    def build(self, seed: int) -> "MoeTransformer":
+        """A policy with fresh weights (float32) drawn from `seed`."""
+        raise NotImplementedError
+
+    def build_value(self, seed: int) -> "ValueModel":
+        """A critic with a fresh backbone drawn from `seed` and a zero head."""
+        raise NotImplementedError
+
 
 class Qwen3Moe(Model):
     """Qwen3-MoE: RoPE, QK-norm, grouped-query attention, RMSNorm, SwiGLU experts, softmax top-k router. Fields are those of Hugging
@@ -73,7 +81,6 @@ class Qwen3Moe(Model):
         return self
 
     def build(self, seed: int) -> "MoeTransformer":
-        """A policy with fresh weights (float32) drawn from `seed`."""
         from t1x.model.transformer import MoeTransformer
 
         model = MoeTransformer(self)
@@ -81,7 +88,6 @@ class Qwen3Moe(Model):
         return model
 
     def build_value(self, seed: int) -> "ValueModel":
-        """A critic with a fresh backbone drawn from `seed` and a zero head."""
         from t1x.model.value import ValueModel
 
         model = ValueModel(self)

@@ -17,6 +17,10 @@ class Algorithm(Component):
     uses_critic: ClassVar[bool] = False
     """Whether a value network is trained beside the policy."""
 
+    def advantages(self, batch: Batch, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Advantages Â and returns R̂, both [M], from V_old [M] over the batch's loss tokens."""
+        raise NotImplementedError
+
 
 class PPO(Algorithm):
     """Proximal policy optimisation with a separate critic (report section 4.5); no KL penalty, advantages not normalised."""
@@ -39,5 +43,4 @@ class PPO(Algorithm):
     """Optimizer steps a pass, for actor and critic (report: one optimizer step per rollout batch)."""
 
     def advantages(self, batch: Batch, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Advantages Â and returns R̂, both [M], from V_old [M] over the batch's loss tokens."""
         return gae(values, batch.counts, batch.rewards, batch.trials, self.gamma, self.lam)

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from t1x.config import Component, Role
 from t1x.model.router import RouterMode
-from t1x.training.algorithm import PPO
+from t1x.training.algorithm import PPO, Algorithm
 from t1x.training.batch import Batch
 from t1x.training.optimizer import Adam, Optimizer
 
@@ -52,6 +52,10 @@ class TrainerWorker(Protocol):
 class Trainer(Component):
     """What trains actor and critic."""
 
+    def build(self, actor: "MoeTransformer", critic: "ValueModel", algorithm: Algorithm) -> TrainerWorker:
+        """The living trainer of these two networks."""
+        raise NotImplementedError
+
 
 class TorchTrainer(Trainer):
     """One process, plain PyTorch; gradients accumulate over micro-batches."""
@@ -73,8 +77,8 @@ class TorchTrainer(Trainer):
                 raise ValueError(f"{name}: decay_to must be 1; a rollout loop's learning rate is constant after its warm-up")
         return self
 
-    def build(self, actor: "MoeTransformer", critic: "ValueModel", algorithm: PPO) -> TrainerWorker:
-        """The living trainer of these two networks."""
+    def build(self, actor: "MoeTransformer", critic: "ValueModel", algorithm: Algorithm) -> TrainerWorker:
         from t1x.training.torch_trainer import TorchTrainerWorker
 
+        assert isinstance(algorithm, PPO), "the only algorithm there is"
         return TorchTrainerWorker(self, algorithm, actor, critic)
