@@ -3,8 +3,8 @@
     python benchmarks/sandbox.py [TRIALS]
 
 A trial: create, 3 commands, stop, a fresh process (as a verifier is), destroy; 1 and 64 at once. The plain one: a folder, 4
-subprocesses (3 commands and the verifier), the folder removed. CPU time is that of this process and of all it started, so it depends
-little on who else uses the machine; the two kinds are run in turn, and the ratios are medians over rounds.
+subprocesses (3 commands and the verifier), the folder removed. CPU time is that of this process and of all it started, so it
+depends little on who else uses the machine; the two kinds are run in turn, and the ratios are medians over rounds.
 """
 
 import asyncio

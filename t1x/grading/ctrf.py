@@ -20,9 +20,15 @@ def read_ctrf(path: Path, assertions: int | None) -> VerifierReport:
     """The report at `path`. `assertions` is how many the verifier is known to make; None where the pool doesn't know. Only a
     regular file is ever opened: a FIFO would block, a link would lead elsewhere."""
     try:
-        status = os.lstat(path)
+        return _read(path, assertions)
     except FileNotFoundError:
         return _unusable("missing", "the verifier wrote no report")
+    except OSError as error:
+        return _unusable("unparsable", f"it can't be read: {error.strerror}")
+
+
+def _read(path: Path, assertions: int | None) -> VerifierReport:
+    status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
         return _unusable("not_regular_file", f"a {_type(status.st_mode)} stands in the report's place")
     if status.st_size > _MAX_BYTES:

@@ -30,6 +30,7 @@ _NAMESPACES = (
 _CONFINED = ("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1")
 SHARED_MEMORY = "/dev/shm"
 """The same folder as /tmp: one folder less to make and to remove in every trial."""
+_MANUALS = shutil.ignore_patterns("*.gz")
 _COPIED_ETC = ("alternatives", "ld.so.cache", "localtime", "magic", "mime.types", "protocols", "services", "ssl/openssl.cnf")
 
 
@@ -126,7 +127,7 @@ def _write_etc(etc: Path) -> Path:
     for name in _COPIED_ETC:
         source, target = Path("/etc", name), etc / name
         if source.is_dir():
-            shutil.copytree(source, target, symlinks=True)
+            shutil.copytree(source, target, symlinks=True, ignore=_MANUALS)
         elif source.exists():
             target.parent.mkdir(exist_ok=True)
             shutil.copy(source, target)

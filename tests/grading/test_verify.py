@@ -189,6 +189,7 @@ def test_a_verifier_that_hangs_is_a_timeout_whatever_it_wrote(judge):
     assert time.monotonic() - began < 15
 
 
-def test_an_unreadable_report_is_no_pass(judge):
-    report = judge(with_test(f"echo '{FAKE}' >/logs/verifier/ctrf.json; chmod 000 /logs/verifier/ctrf.json"))
-    assert report.resolved == (os.geteuid() == 0), "root reads it all the same"
+@pytest.mark.parametrize("locked", ["/logs/verifier/ctrf.json", "/logs/verifier"])
+def test_an_unreadable_report_is_no_pass(judge, locked):
+    report = judge(with_test(f"echo '{FAKE}' >/logs/verifier/ctrf.json; chmod 000 {locked}"))
+    assert report.cause == (None if os.geteuid() == 0 else "unparsable"), "root reads it all the same"
