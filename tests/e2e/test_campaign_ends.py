@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import mlflow
 import pytest
-from tiny import command_line
+from tiny import command_line, open_folder
 
 from t1x.tasks.export import export_pool
 from t1x.tasks.synthetic import SyntheticPool
@@ -18,9 +19,9 @@ T1X = str(Path(sys.executable).parent / "t1x")
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    (tmp_path / "sandboxes").mkdir()
-    return tmp_path / "runs", tmp_path / "sandboxes"
+def folders(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    with open_folder() as sandboxes:
+        yield tmp_path / "runs", sandboxes
 
 
 def start(arguments: list[str], **options: object) -> subprocess.Popen[str]:

@@ -1,34 +1,61 @@
 """A whole campaign, every part real: sandboxes, verifier, engine, trainer, MLflow."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import mlflow
 import pytest
 import torch
-from tiny import settings
+from tiny import open_folder, settings
 
 from t1x.campaign.run import run_campaign
-from t1x.config import load
+from t1x.config import Root, load
+from t1x.grading.report import VerifierReport
+from t1x.grading.reward import Reward
 from t1x.model.checkpoint import load_pretrained
 from t1x.model.value import ValueModel
 
+EXPERIMENT = "experiments/quickstart.gin"
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, dict[int, float]]]:
-    """(run folder, folder of sandboxes, metric to its values by step)"""
-    runs, sandboxes = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("sandboxes")
-    folder = run_campaign(load("experiments/quickstart.gin", set=settings(runs, sandboxes)))
+
+class LengthOfReport(Reward):
+    """T/20: differs from task to task whatever the policy does, so that a policy that knows nothing has something to learn from."""
+
+    def __call__(self, report: VerifierReport) -> float:
+        return report.total / 20
+
+
+@dataclass
+class Run:
+    folder: Path
+    history: dict[str, dict[int, float]]
+    """Metric to its values by step, as MLflow has them."""
+    params: dict[str, str]
+    root: Root
+    left: list[Path]
+    """What is left where sandboxes were."""
+
+
+def run_tiny(runs: Path, *changes: str) -> Run:
+    with open_folder() as sandboxes:
+        reward = "Campaign.reward = @LengthOfReport()"
+        resolved = load(EXPERIMENT, set=settings(runs, sandboxes, reward, *changes))
+        folder = run_campaign(resolved)
+        left = list(sandboxes.iterdir())
     client = mlflow.MlflowClient(f"sqlite:///{runs / 'mlflow.db'}")
     (found,) = client.search_runs([client.get_experiment_by_name("t1x").experiment_id])
     assert found.info.status == "FINISHED"
     history = {name: {m.step: m.value for m in client.get_metric_history(found.info.run_id, name)} for name in found.data.metrics}
-    assert found.data.params["reward.class"] == "TestCountReward"
-    return folder, sandboxes, history
+    return Run(folder, history, found.data.params, resolved.root, left)
 
 
-def test_it_logs_what_a_campaign_is_judged_by(run) -> None:
-    _, _, history = run
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_tiny(tmp_path_factory.mktemp("runs"))
+
+
+def test_it_logs_what_a_campaign_is_judged_by(run: Run) -> None:
     for name in (
         "rollout/reward_mean",
         "rollout/turns_mean",
@@ -43,69 +70,65 @@ def test_it_logs_what_a_campaign_is_judged_by(run) -> None:
         "time/step",
         "fidelity/own_turn_violations",
     ):
-        assert sorted(history[name]) == [1, 2], name
+        assert sorted(run.history[name]) == [1, 2], name
     for name in ("eval/held_out/resolved_rate", "eval/held_out/resolved_rate_greedy"):
-        assert sorted(history[name]) == [0, 2], name
-    assert sorted(history["eval/validation/resolved_rate_greedy"]) == [0, 1, 2]
-    assert sorted(history["untrained/held_out/resolved_rate"]) == [0]
+        assert sorted(run.history[name]) == [0, 2], name
+    assert sorted(run.history["eval/validation/resolved_rate_greedy"]) == [0, 1, 2]
+    assert sorted(run.history["untrained/held_out/resolved_rate"]) == [0]
+    assert run.params["reward.class"] == "LengthOfReport"
 
 
-def test_the_same_policy_in_sampler_and_trainer_agrees(run) -> None:
-    _, _, history = run
-    assert max(history["mismatch/engine_gap"].values()) < 1e-5
-    assert set(history["mismatch/version_skew"].values()) == {0.0}
-    assert set(history["fidelity/own_turn_violations"].values()) == {0.0}
-    assert set(history["fidelity/context"].values()) == {1.0}
+def test_sampler_and_trainer_agree_on_one_policy(run: Run) -> None:
+    assert max(run.history["mismatch/engine_gap"].values()) < 1e-5
+    assert set(run.history["mismatch/version_skew"].values()) == {0.0}
 
 
-def test_it_leaves_no_sandbox(run) -> None:
-    _, sandboxes, _ = run
-    assert list(sandboxes.iterdir()) == []
+def test_every_stream_is_what_its_turns_sampled(run: Run) -> None:
+    assert set(run.history["fidelity/own_turn_violations"].values()) == {0.0}
+    assert set(run.history["fidelity/context"].values()) == {1.0}
 
 
-def test_its_config_loads_back_to_the_same_tree(run) -> None:
-    folder, sandboxes, _ = run
-    assert load(folder / "config.gin").root == load("experiments/quickstart.gin", set=settings(folder.parent, sandboxes)).root
+def test_it_leaves_no_sandbox(run: Run) -> None:
+    assert run.left == []
 
 
-def test_its_checkpoints_are_the_start_and_the_last_step(run) -> None:
-    folder, _, _ = run
-    start, final = (load_pretrained(folder / "checkpoints" / name / "policy") for name in ("start", "final"))
+def test_its_config_loads_back_to_the_same_tree(run: Run) -> None:
+    assert load(run.folder / "config.gin").root == run.root
+
+
+def test_its_checkpoints_are_the_start_and_the_last_step(run: Run) -> None:
+    start, final = (load_pretrained(run.folder / "checkpoints" / name / "policy") for name in ("start", "final"))
     assert any(not torch.equal(a, b) for a, b in zip(start.parameters(), final.parameters(), strict=True))
-    critic = load_pretrained(folder / "checkpoints" / "final" / "critic", ValueModel)
-    assert critic.score.weight.abs().sum() > 0
+    cold, trained = (load_pretrained(run.folder / "checkpoints" / name / "critic", ValueModel) for name in ("start", "final"))
+    assert cold.score.weight.abs().sum() == 0 < trained.score.weight.abs().sum()
 
 
-def test_its_report_can_be_read(run) -> None:
-    folder, _, history = run
-    report = folder / "report"
+def test_its_report_can_be_read(run: Run) -> None:
+    report = run.folder / "report"
     assert (report / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     assert "# Best" in (report / "transcripts.md").read_text()
     scores = json.loads((report / "scores.json").read_text())
     last = next(s for s in scores if (s["policy"], s["suite"], s["mode"]) == ("step 2", "held_out", "greedy"))
-    assert last["metrics"]["resolved_rate"] == history["eval/held_out/resolved_rate_greedy"][2]
+    assert last["metrics"]["resolved_rate"] == run.history["eval/held_out/resolved_rate_greedy"][2]
 
 
-def test_a_run_can_start_from_anothers_weights(run, tmp_path: Path) -> None:
-    folder, _, _ = run
-    start = folder / "checkpoints" / "final" / "policy"
-    changes = (
+def test_a_run_can_start_from_anothers_weights(run: Run, tmp_path: Path) -> None:
+    start = run.folder / "checkpoints" / "final" / "policy"
+    other = run_tiny(
+        tmp_path,
         "Campaign.start = @CheckpointStart()",
         f"CheckpointStart.path = '{start}'",
         "Campaign.steps = 0",
-        "Campaign.suites = []",
         "Campaign.critic_warmup = 0",
+        "Campaign.suites = []",
     )
-    sandboxes = tmp_path / "sandboxes"
-    sandboxes.mkdir()
-    other = run_campaign(load("experiments/quickstart.gin", set=settings(tmp_path / "runs", sandboxes, *changes)))
-    assert (other / "checkpoints/start/policy/model.safetensors").read_bytes() == (start / "model.safetensors").read_bytes()
+    assert (other.folder / "checkpoints/start/policy/model.safetensors").read_bytes() == (start / "model.safetensors").read_bytes()
 
 
-def test_evaluating_never_changes_training(run, tmp_path: Path) -> None:
-    folder, _, _ = run
-    sandboxes = tmp_path / "sandboxes"
-    sandboxes.mkdir()
-    silent = run_campaign(load("experiments/quickstart.gin", set=settings(tmp_path / "runs", sandboxes, "Campaign.suites = []")))
-    last, other = (load_pretrained(path / "checkpoints" / "final" / "policy") for path in (folder, silent))
-    assert all(torch.equal(a, b) for a, b in zip(last.parameters(), other.parameters(), strict=True))
+def test_evaluating_never_changes_training(run: Run, tmp_path: Path) -> None:
+    silent = run_tiny(tmp_path, "Campaign.suites = []", "Campaign.scheduler = @WaitAll()")
+    watched = run_tiny(tmp_path / "watched", "Campaign.scheduler = @WaitAll()")
+    one, other = (load_pretrained(each.folder / "checkpoints" / "start" / "policy") for each in (silent, watched))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    for name in ("rollout/reward_mean", "rollout/turns_mean", "rollout/loss_tokens"):
+        assert silent.history[name] == watched.history[name], name
