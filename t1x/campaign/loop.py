@@ -99,7 +99,6 @@ def _told(metrics: Mapping[str, float]) -> str:
         "rollout/turns_mean": "turns {:.1f}",
         "critic/explained_variance": "EV {:+.2f}",
         "actor/entropy": "entropy {:.2f}",
-        "mismatch/engine_gap": "gap {:.1e}",
         "time/step": "{:.1f} s",
     }
     return ", ".join(text.format(metrics[name]) for name, text in shown.items() if name in metrics)

@@ -28,7 +28,7 @@ class Phase:
         elif time.monotonic() - self._spoke > QUIET and self._done < self._total:
             self._spoke = time.monotonic()
             left = (self._spoke - self._started) * (self._total - self._done) / self._done
-            self._report.console.print(f"  {self._title}: {self._done}/{self._total}, {left:.0f} s left  {note}", highlight=False)
+            self._report.say(f"  {self._title}: {self._done}/{self._total}, {left:.0f} s left  {note}")
 
     def close(self) -> None:
         if self._bar is not None:
@@ -73,4 +73,4 @@ class ProgressReport:
 
     def say(self, text: str) -> None:
         """One line that stays."""
-        self.console.print(text, highlight=False)
+        self.console.print(text, highlight=False, soft_wrap=True)

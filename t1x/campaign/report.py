@@ -7,7 +7,6 @@ from pathlib import Path
 from rich.table import Table
 
 from t1x.campaign.loop import Outcome
-from t1x.campaign.suite import PoolSuite
 from t1x.tracking.figures import Evaluation, learning_curve
 from t1x.tracking.transcripts import write_transcripts
 
@@ -38,16 +37,15 @@ def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
     return written
 
 
-def summary(outcome: Outcome, suites: tuple[PoolSuite, ...]) -> Table:
+def summary(outcome: Outcome) -> Table:
     """Resolved rates before, after the start, and at the last step: final state alone, mean ± standard error over tasks."""
-    table = Table(title="Resolved rate (final state alone), mean ± standard error over tasks", title_justify="left")
+    table = Table(title="Resolved rate (final state alone), mean ± standard error over tasks", title_justify="left", pad_edge=False)
     table.add_column("suite")
     table.add_column("mode")
     table.add_column("tasks", justify="right")
-    shown = {suite.name for suite in suites}
     policies = [policy for policy in dict.fromkeys(score.policy for score in outcome.scores) if policy in _ends(outcome)]
     for policy in policies:
-        table.add_column(policy, justify="right")
+        table.add_column(policy, justify="right", no_wrap=True)
     by_row: dict[tuple[str, str], dict[str, str]] = {}
     sizes: dict[tuple[str, str], str] = {}
     for score in outcome.scores:
@@ -55,9 +53,8 @@ def summary(outcome: Outcome, suites: tuple[PoolSuite, ...]) -> Table:
         by_row.setdefault(row, {})[score.policy] = f"{score.resolved_rate:.3f} ± {score.stderr:.3f}"
         sizes[row] = str(int(score.metrics["valid"]))
     for (suite, mode), cells in by_row.items():
-        if suite in shown:
-            label = "greedy" if mode == "greedy" else "T = 1"
-            table.add_row(suite, label, sizes[suite, mode], *(cells.get(policy, "") for policy in policies))
+        label = "greedy" if mode == "greedy" else "T = 1"
+        table.add_row(suite, label, sizes[suite, mode], *(cells.get(policy, "") for policy in policies))
     return table
 
 

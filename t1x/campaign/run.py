@@ -34,7 +34,7 @@ def run_campaign(resolved: Resolved) -> Path:
         folder.rmdir()
         raise
     (folder / "config.gin").write_text(dump(campaign), encoding="utf-8")
-    console.print(f"{folder.name}: {resolved.path}", highlight=False)
+    console.print(f"{folder.name}: {resolved.path}", highlight=False, soft_wrap=True)
     outcome = Outcome()
     try:
         with campaign.tracking.build(folder, folder.name) as tracked, ProgressReport(console) as progress:
@@ -56,10 +56,10 @@ def run_campaign(resolved: Resolved) -> Path:
                 for path in write_report(folder / "report", outcome, folder.name):
                     tracked.artifact(path, "report")
     except BaseException:
-        console.print(_stopped(folder, outcome), highlight=False)
+        console.print(_stopped(folder, outcome), highlight=False, soft_wrap=True)
         raise
-    console.print(summary(outcome, campaign.suites))
-    console.print(_finished(folder, campaign), highlight=False)
+    console.print(summary(outcome))
+    console.print(_finished(folder, campaign), highlight=False, soft_wrap=True)
     return folder
 
 

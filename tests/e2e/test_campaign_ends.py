@@ -95,18 +95,42 @@ def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: i
     assert_nothing_left(process, sandboxes)
 
 
-def test_a_failed_run_leaves_nothing(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    runs, sandboxes = folders
+def broken_pool(tmp_path: Path) -> Path:
     pool = tmp_path / "pool"
     export_pool(SyntheticPool(split="train", size=4).build(), pool, None)
-    for script in pool.glob("*/tests/test.sh"):
-        script.write_text("echo garbage > /logs/verifier/ctrf.json\n")
-    process = start(
-        command_line(runs, sandboxes, "Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'", "Campaign.suites = []")
-    )
+    return pool
+
+
+def test_a_task_without_tests_is_named_before_anything_starts(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    runs, sandboxes = folders
+    pool = broken_pool(tmp_path)
+    (script,) = sorted(pool.glob("*/tests/test.sh"))[2:3]
+    script.unlink()
+    process = start(command_line(runs, sandboxes, "Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'"))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2, errors
+    assert str(script.parent.parent) in errors
+    assert "test.sh" in errors
+    assert "Traceback" not in errors
+    assert not runs.exists()
+    assert_nothing_left(process, sandboxes)
+
+
+@pytest.mark.parametrize(("script", "cause"), [("sleep 100", "timeout"), ("echo garbage > /logs/verifier/ctrf.json", "unparsable")])
+def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
+    folders: tuple[Path, Path], tmp_path: Path, script: str, cause: str
+) -> None:
+    runs, sandboxes = folders
+    pool = broken_pool(tmp_path)
+    for task in pool.iterdir():
+        (task / "tests" / "test.sh").write_text(script + "\n")
+        settings = (task / "task.toml").read_text()
+        (task / "task.toml").write_text(settings.replace("timeout_sec = 30.0", "timeout_sec = 1.0"))
+    changes = ("Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'", "Campaign.suites = []")
+    process = start(command_line(runs, sandboxes, *changes))
     output, errors = process.communicate(timeout=240)
     assert process.returncode == 1, output
-    assert "unparsable" in errors
+    assert cause in errors
     assert "stopped:" in output
     assert statuses(runs) == ["FAILED"]
     assert_nothing_left(process, sandboxes)
