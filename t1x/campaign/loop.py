@@ -25,7 +25,7 @@ class Outcome:
     metrics: list[dict[str, float]] = field(default_factory=list)
     """Of each of `steps`."""
     transcripts: list[Trial] = field(default_factory=list)
-    """Trials of the last evaluation."""
+    """Trials of the last evaluation or batch, whichever was later."""
     checkpoint: Path | None = None
     """The newest."""
 
@@ -77,11 +77,13 @@ async def _train(assembly: Assembly, training: TrainingStep, engine: EngineWorke
 
 
 async def _evaluate_all(assembly: Assembly, engine: EngineWorker, outcome: Outcome, policy: str, step: int, *, last: int) -> None:
+    seen: list[Trial] = []
     for suite in assembly.campaign.suites:
         if suite.due(step, last):
             scores, trials = await evaluate(assembly, engine, suite, policy, step)
             outcome.scores += scores
-            outcome.transcripts = trials
+            seen += trials
+    outcome.transcripts = seen or outcome.transcripts
 
 
 def _checkpoint(assembly: Assembly, critic: ValueModel, folder: Path, outcome: Outcome) -> None:

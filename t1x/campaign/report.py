@@ -22,7 +22,7 @@ CURVES = {
 
 
 def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
-    """Writes `scores.json`, `learning_curve.png` (after a step) and `transcripts.md` (of the last evaluation) into the folder;
+    """Writes `scores.json`, `learning_curve.png` (after a step) and `transcripts.md` (of the last evaluation or batch) into the folder;
     returns what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     scores = folder / "scores.json"
