@@ -42,12 +42,12 @@ async def measure_gap(
     gaps = []
     for mode in modes:
         distance = np.abs(trainer.log_probs(batch, mode) - batch.sampler_logprobs)
-        mean, stderr = _ratio(np.add.reduceat(distance, batch.offsets), batch.counts)
+        mean, stderr = ratio(np.add.reduceat(distance, batch.offsets), batch.counts)
         gaps.append(Gap(mode, mean, stderr, batch.loss_tokens, violations))
     return gaps
 
 
-def _ratio(sums: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> tuple[float, float]:
+def ratio(sums: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> tuple[float, float]:
     """Σ sums / Σ counts and its standard error, trajectories being independent."""
     ratio = float(sums.sum() / counts.sum())
     residual = sums - ratio * counts

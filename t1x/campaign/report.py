@@ -22,8 +22,8 @@ CURVES = {
 
 
 def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
-    """Writes `scores.json`, `learning_curve.png` (after a step) and `transcripts.md` (of the last evaluation or batch) into the folder;
-    returns what was written."""
+    """Writes `scores.json`, `learning_curve.png` (after a step) and `transcripts.md` (of the last evaluation or batch) into the
+    folder; returns what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     scores = folder / "scores.json"
     scores.write_text(json.dumps([asdict(score) for score in outcome.scores], indent=1) + "\n", encoding="utf-8")
