@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 SUDO := $(shell [ "$$(id -u)" = 0 ] || if [ -n "$$CI" ]; then echo "sudo -n"; else echo sudo; fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv system quickstart test lint soak study-critic bench clean
+.PHONY: help venv system quickstart test lint soak study-critic study-gap bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,8 +34,11 @@ soak: venv ## the long tests
 study-critic: venv ## warm against cold critic: two runs and one figure
 	$(BIN)/python benchmarks/critic_warmup.py
 
+study-gap: venv ## the log-probability gap of the newest policy, with and without routing replay
+	$(BIN)/python benchmarks/gap.py
+
 bench: venv ## each benchmark prints a ratio
-	@set -e; for script in $(filter-out benchmarks/critic_warmup.py,$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in benchmarks/engine.py benchmarks/sandbox.py benchmarks/startup.py; do \
 		echo "== $$script"; $(BIN)/python $$script; \
 	done
 

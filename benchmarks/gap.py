@@ -5,6 +5,7 @@ python benchmarks/gap.py RUN/checkpoints/final/policy [--tasks 200] [--seed 0]
 
 import argparse
 import asyncio
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -23,20 +24,28 @@ MODES = (RouterMode.FREE, RouterMode.REPLAY_NO_GRAD)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("policy", type=Path, help="folder of a policy's weights")
+    parser.add_argument("policy", type=Path, nargs="?", help="folder of a policy's weights")
     parser.add_argument("--tasks", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    policy = arguments.policy or _newest()
     root = load(EXPERIMENT, set=[f"Campaign.seed = {arguments.seed}"]).root
     assert isinstance(root, Campaign)
-    print(f"{arguments.tasks} trials at temperature 1, seed {arguments.seed}; mean |o - q| ± standard error over trials")
+    print(f"{policy}: {arguments.tasks} trials at temperature 1, seed {arguments.seed}; mean |o - q| ± standard error over trials")
     for dtype in ("float32", "bfloat16"):
-        free, replayed = asyncio.run(_measure(root, arguments.policy, dtype, arguments.tasks))
+        free, replayed = asyncio.run(_measure(root, policy, dtype, arguments.tasks))
         print(
             f"{dtype:>9} sampler: own routing {free.mean:.2e} ± {free.stderr:.1e}, "
             f"replayed {replayed.mean:.2e} ± {replayed.stderr:.1e}, "
             f"ratio {free.mean / replayed.mean:.2f}  ({free.loss_tokens} tokens, {free.own_turn_violations} own-turn violations)"
         )
+
+
+def _newest() -> Path:
+    found = sorted(Path("runs").glob("*/checkpoints/final/policy"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        sys.exit("no trained policy in runs/; run `make quickstart` first or name the folder of one")
+    return found[-1]
 
 
 async def _measure(campaign: Campaign, path: Path, dtype: Literal["float32", "bfloat16"], tasks: int) -> list[Gap]:
