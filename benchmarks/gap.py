@@ -1,6 +1,8 @@
 """The log-probability gap of a trained policy: sampler's precision × routing replay, on the same trajectories.
 
-python benchmarks/gap.py RUN/checkpoints/final/policy [--tasks 200] [--seed 0]
+python benchmarks/gap.py [RUN/checkpoints/final/policy] [--tasks 200] [--seed 0]
+
+Without a policy, the newest one in runs/.
 """
 
 import argparse

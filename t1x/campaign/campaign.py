@@ -53,7 +53,7 @@ class Campaign(Root):
     temperature: Annotated[float, Field(gt=0)] = 1.0
     """Sampling temperature of training rollouts; the trainer applies the same."""
     seed: int = 0
-    """Of the run's own random streams: first weights, sampling, order of tasks and samples. Pools and demonstrations have theirs."""
+    """Of the run's own random streams: first weights, sampling, orders. Pools and demonstrations have their own."""
     scheduler: Scheduler = WaitAll()
     """Which of the launched trials make the batch."""
     router: Router = FreeRouting()
