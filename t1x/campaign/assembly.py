@@ -1,14 +1,12 @@
 """The living parts of a campaign, and how one trial is run with them."""
 
-import asyncio
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.progress import ProgressReport
 from t1x.engine.protocol import EngineWorker
+from t1x.model.transformer import MoeTransformer
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import RunTrial
 from t1x.rollout.streams import stream
@@ -18,9 +16,6 @@ from t1x.tasks.pool import TaskPool
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.tracking.protocol import TrackedRun
-
-if TYPE_CHECKING:
-    from t1x.model.transformer import MoeTransformer
 
 
 @dataclass(slots=True)
@@ -34,7 +29,7 @@ class Assembly:
     """Training tasks."""
     suites: dict[str, TaskPool]
     """Tasks of each suite, by its name."""
-    policy: "MoeTransformer"
+    policy: MoeTransformer
     """Trained in place; the engine has weights of its own."""
     tracked: TrackedRun
     progress: ProgressReport
@@ -72,24 +67,11 @@ def trial_runner(
     return run
 
 
-def named(purpose: str, step: int, tasks: list[Task]) -> Mapping[str, Task]:
+def named(purpose: str, step: int, tasks: Sequence[Task]) -> Mapping[str, Task]:
     """Trial ids to tasks, in order."""
     return {f"{purpose}-{step}-{index}": task for index, task in enumerate(tasks)}
-
-
-def causes(trials: Iterable[Trial]) -> str:
-    """Why trials aren't in a batch, most frequent first: `3 × sandbox_error: …; 1 × cancelled`."""
-    counted = Counter(f"{trial.ended_by}: {trial.error}".removesuffix(": ") for trial in trials)
-    return "; ".join(f"{number} × {why}" for why, number in counted.most_common())
 
 
 def first(pool: TaskPool, count: int) -> list[Task]:
     """The first `count` tasks of a pool, or all where it has fewer."""
     return [pool[index] for index in range(min(count, len(pool)))]
-
-
-def let_through_cancellation() -> None:
-    """Called between the steps of long work that never awaits, so that Ctrl-C ends it. Raises `asyncio.CancelledError`."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError

@@ -1,9 +1,11 @@
 """Evaluation: how often the policy resolves the tasks of a suite. "Resolved" scores the final state alone."""
 
+import math
 from dataclasses import dataclass
 
-from t1x.campaign.assembly import Assembly, causes, first, named
+from t1x.campaign.assembly import Assembly, first, named
 from t1x.campaign.suite import PoolSuite
+from t1x.campaign.validity import causes, failure
 from t1x.engine.protocol import EngineWorker
 from t1x.rollout.metrics import evaluation_metrics
 from t1x.rollout.records import Trial
@@ -18,12 +20,17 @@ MODES = {"greedy": 0.0, "sampled": 1.0}
 class Score:
     """One suite in one mode on one policy."""
 
-    policy: str
-    """`untrained`, `start` or `step <n>`."""
+    step: int | None
+    """Training steps that the policy has had: 0 for the start, None for the untrained policy."""
     suite: str
     mode: str
     metrics: dict[str, float]
     """See `evaluation_metrics`."""
+
+    @property
+    def policy(self) -> str:
+        """Its name for a reader."""
+        return policy_name(self.step)
 
     @property
     def resolved_rate(self) -> float:
@@ -31,22 +38,26 @@ class Score:
 
     @property
     def stderr(self) -> float:
-        """Standard error of the resolved rate over tasks; 0 for a single task."""
-        return self.metrics.get("resolved_rate_se", 0.0)
+        """Standard error of the resolved rate over tasks; NaN for a single task."""
+        return self.metrics.get("resolved_rate_se", math.nan)
 
 
-async def evaluate(
-    assembly: Assembly, engine: EngineWorker, suite: PoolSuite, policy: str, step: int
-) -> tuple[list[Score], list[Trial]]:
+def policy_name(step: int | None) -> str:
+    """`untrained`, `start` or `step <n>`; see `Score.step`."""
+    return {None: "untrained", 0: "start"}.get(step, f"step {step}")
+
+
+async def evaluate(assembly: Assembly, engine: EngineWorker, suite: PoolSuite, step: int | None) -> tuple[list[Score], list[Trial]]:
     """Runs a suite in both modes and logs `eval/<suite>/resolved_rate` (temperature 1), `…_greedy` and what goes with them; the
-    untrained policy's numbers stand under `untrained/` instead of `eval/`, since it has no step. Raises `RuntimeError` where no
-    trial of a mode was valid."""
+    untrained policy's numbers (`step` None) stand under `untrained/` instead of `eval/`, at step 0. Raises what `failure` gives
+    where no trial of a mode was valid."""
     tasks = assembly.suites[suite.name]
-    prefix = "untrained" if policy == "untrained" else "eval"
+    prefix, policy, at = "untrained" if step is None else "eval", policy_name(step), step or 0
     scores: list[Score] = []
     seen: list[Trial] = []
     for mode, temperature in MODES.items():
-        trials = named(f"eval-{suite.name}-{mode}", step, first(tasks, getattr(suite, mode)))
+        purpose = f"eval-{suite.name}-{mode}"
+        trials = named(purpose, at, first(tasks, getattr(suite, mode)))
         if not trials:
             continue
         with assembly.progress.phase(f"evaluating {policy} on {suite.name}, {mode}", len(trials)) as phase:
@@ -54,18 +65,18 @@ async def evaluate(
                 trials,
                 batch=len(trials),
                 scheduler=WaitAll(),
-                run=assembly.runner(engine, f"eval-{suite.name}-{mode}", step, temperature),
+                run=assembly.runner(engine, purpose, at, temperature),
                 concurrency=assembly.campaign.concurrency,
                 on_trial=lambda _: phase.advance(),
             )
         if not batch.admitted:
-            raise RuntimeError(f"evaluation of {policy} on {suite.name} has no valid trial: {causes(batch.others)}")
-        score = Score(policy, suite.name, mode, evaluation_metrics([*batch.admitted, *batch.others]))
+            raise failure(f"evaluation of {policy} on {suite.name} has no valid trial", batch.others)
+        score = Score(step, suite.name, mode, evaluation_metrics([*batch.admitted, *batch.others]))
         scores.append(score)
         seen += batch.admitted
         ending = "_greedy" if mode == "greedy" else ""
         kept = {name: value for name, value in score.metrics.items() if not name.startswith("family/")}
-        assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{ending}": value for name, value in kept.items()}, step)
+        assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{ending}": value for name, value in kept.items()}, at)
         assembly.progress.say(
             f"{policy} on {suite.name}, {mode}: resolved {score.resolved_rate:.3f} ± {score.stderr:.3f} "
             f"of {len(batch.admitted)} tasks" + (f", invalid: {causes(batch.others)}" if batch.others else "")

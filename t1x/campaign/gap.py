@@ -32,12 +32,9 @@ class Gap:
 async def measure_gap(
     trials: Mapping[str, Task], run: RunTrial, trainer: TrainerWorker, modes: Sequence[RouterMode], concurrency: int
 ) -> list[Gap]:
-    """Runs the trials (id to task) at temperature 1 and measures each mode on the same trajectories."""
+    """Runs the trials (id to task) by `run` and measures each mode on the same trajectories."""
     rolled = await rollout(trials, batch=len(trials), scheduler=WaitAll(), run=run, concurrency=concurrency)
-    samples = [(trajectory, index) for index, trial in enumerate(rolled.admitted) for trajectory in trial.trajectories]
-    batch = Batch(
-        [trajectory for trajectory, _ in samples], np.zeros(len(samples)), np.array([index for _, index in samples]), seed=0
-    )
+    batch = Batch.of(rolled.admitted, seed=0)
     violations = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit()).own_turn_violations
     gaps = []
     for mode in modes:

@@ -1,9 +1,11 @@
 """The worker of `SupervisedStart`: records demonstrations, then trains the policy on them."""
 
+import asyncio
 from collections.abc import Sequence
 
-from t1x.campaign.assembly import Assembly, causes, let_through_cancellation
+from t1x.campaign.assembly import Assembly
 from t1x.campaign.start import SupervisedStart
+from t1x.campaign.validity import failure
 from t1x.grading.reward import Reward
 from t1x.harness.records import EndedBy
 from t1x.rollout.demonstrate import demonstrate
@@ -23,20 +25,20 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
     others = await _record(start, assembly, tasks[start.verified :], len(verified), None)
     whole = [trial for trial in (*verified, *others) if trial.ended_by is EndedBy.DONE]
     if not whole:
-        raise RuntimeError(f"none of {len(tasks)} demonstrations came to its end: {causes([*verified, *others])}")
+        raise failure(f"none of {len(tasks)} demonstrations came to its end", [*verified, *others])
+    assembly.progress.say(f"{len(whole)} of {len(tasks)} demonstrations recorded ({type(start.demonstrations).__name__})")
     trajectories = [trajectory for trial in whole for trajectory in trial.trajectories]
     metrics = evaluation_metrics(verified)
     if "resolved_rate" in metrics:
         quality = {name: metrics[name] for name in ("resolved_rate", "resolved_rate_se") if name in metrics}
         assembly.tracked.metrics({f"demonstrations/{name}": value for name, value in quality.items()}, 0)
         assembly.progress.say(
-            f"{len(trajectories)} demonstrations recorded ({type(start.demonstrations).__name__}); "
-            f"of the {int(metrics['valid'])} that were verified {metrics['resolved_rate']:.0%} resolve their task"
+            f"of the {int(metrics['valid'])} demonstrations that were verified {metrics['resolved_rate']:.0%} resolve their task"
         )
     with assembly.progress.phase("learning from demonstrations", start.fine_tuning.steps) as phase:
 
         def on_step(step: int, loss: float) -> None:
-            let_through_cancellation()
+            _let_through_cancellation()
             if step % LOGGED_EVERY == 0:
                 assembly.tracked.metrics({"sft/loss": loss}, step)
             phase.advance(note=f"loss {loss:.3f}")
@@ -63,3 +65,10 @@ async def _record(
             concurrency=assembly.campaign.concurrency,
             on_trial=lambda _: phase.advance(),
         )
+
+
+def _let_through_cancellation() -> None:
+    """Called between steps that never await, so that Ctrl-C ends them. Raises `asyncio.CancelledError`."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

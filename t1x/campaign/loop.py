@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from t1x.campaign.assembly import Assembly
-from t1x.campaign.cursor import PoolCursor
 from t1x.campaign.evaluate import Score, evaluate
 from t1x.campaign.training import TrainingStep
 from t1x.engine.protocol import EngineWorker
@@ -20,10 +19,8 @@ class Outcome:
     """What a campaign has come to so far; filled as it goes, so that an interrupted one can still be told of."""
 
     scores: list[Score] = field(default_factory=list)
-    steps: list[int] = field(default_factory=list)
-    """Training steps made."""
-    metrics: list[dict[str, float]] = field(default_factory=list)
-    """Of each of `steps`."""
+    steps: dict[int, dict[str, float]] = field(default_factory=dict)
+    """Each training step made, with its metrics."""
     transcripts: list[Trial] = field(default_factory=list)
     """Trials of the last evaluation or batch, whichever was later."""
     checkpoint: Path | None = None
@@ -35,20 +32,17 @@ async def run_loop(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
     campaign = assembly.campaign
     engine = campaign.engine.build(campaign.model, to_hf(assembly.policy))
     try:
-        await _evaluate_all(assembly, engine, outcome, "untrained", 0, last=0)
+        await _evaluate_all(assembly, engine, outcome, None)
         await campaign.start.prepare(assembly)
         await engine.publish(0, to_hf(assembly.policy))
         critic = campaign.model.build_value(stream(campaign.seed, "critic") >> 1)
         critic.start_from(assembly.policy)
         _checkpoint(assembly, critic, folder / "checkpoints" / "start", outcome)
-        await _evaluate_all(assembly, engine, outcome, "start", 0, last=0)
-
-        trainer = campaign.trainer.build(assembly.policy, critic, campaign.algorithm)
-        cursor = PoolCursor(assembly.pool, campaign.seed)
-        training = TrainingStep(assembly, engine, trainer, campaign.algorithm, cursor)
-        await _warm_up(assembly, training)
-        await _train(assembly, training, engine, outcome)
+        await _evaluate_all(assembly, engine, outcome, 0)
         if campaign.steps:
+            training = TrainingStep(assembly, engine, campaign.trainer.build(assembly.policy, critic, campaign.algorithm))
+            await _warm_up(assembly, training)
+            await _train(assembly, training, engine, outcome)
             _checkpoint(assembly, critic, folder / "checkpoints" / "final", outcome)
     finally:
         await engine.close()
@@ -68,19 +62,19 @@ async def _train(assembly: Assembly, training: TrainingStep, engine: EngineWorke
         for step in range(1, campaign.steps + 1):
             metrics, rolled = await training.train(step)
             assembly.tracked.metrics(metrics, step)
-            outcome.steps.append(step)
-            outcome.metrics.append(metrics)
+            outcome.steps[step] = metrics
             outcome.transcripts = list(rolled.admitted)
             phase.advance(note=_told(metrics))
             assembly.progress.say(f"step {step}/{campaign.steps}: {_told(metrics)}")
-            await _evaluate_all(assembly, engine, outcome, f"step {step}", step, last=campaign.steps)
+            await _evaluate_all(assembly, engine, outcome, step)
 
 
-async def _evaluate_all(assembly: Assembly, engine: EngineWorker, outcome: Outcome, policy: str, step: int, *, last: int) -> None:
+async def _evaluate_all(assembly: Assembly, engine: EngineWorker, outcome: Outcome, step: int | None) -> None:
+    """Runs the suites that are due; `step` as in `Score`."""
     seen: list[Trial] = []
     for suite in assembly.campaign.suites:
-        if suite.due(step, last):
-            scores, trials = await evaluate(assembly, engine, suite, policy, step)
+        if suite.due(step or 0, assembly.campaign.steps):
+            scores, trials = await evaluate(assembly, engine, suite, step)
             outcome.scores += scores
             seen += trials
     outcome.transcripts = seen or outcome.transcripts

@@ -12,7 +12,7 @@ QUIET = 20.0
 
 
 class Phase:
-    """One piece of work of known size. `advance` is called as it gets done."""
+    """One piece of work of known size. `advance` is called for each part that gets done."""
 
     def __init__(self, report: "ProgressReport", title: str, total: int) -> None:
         self._report, self._title, self._total = report, title, total
@@ -20,9 +20,9 @@ class Phase:
         self._started = self._spoke = time.monotonic()
         self._bar = report.bars.add_task(title, total=total, note="") if report.live else None
 
-    def advance(self, by: int = 1, note: str = "") -> None:
-        """Another `by` of it is done; `note` is a few words on how it goes."""
-        self._done += by
+    def advance(self, note: str = "") -> None:
+        """One more is done; `note` is a few words on how it goes."""
+        self._done += 1
         if self._bar is not None:
             self._report.bars.update(self._bar, completed=self._done, note=note)
         elif time.monotonic() - self._spoke > QUIET and self._done < self._total:

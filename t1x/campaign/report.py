@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from t1x.campaign.evaluate import policy_name
 from t1x.campaign.loop import Outcome
 from t1x.tracking.figures import Evaluation, learning_curve
 from t1x.tracking.transcripts import write_transcripts
@@ -19,6 +20,8 @@ CURVES = {
     "critic/explained_variance": ("critic", "explained variance (of 1)"),
 }
 """Metric to its name in the figure and its axis."""
+MODES = {"greedy": "greedy", "sampled": "T = 1"}
+"""How a reader calls each mode of an evaluation."""
 
 
 def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
@@ -26,7 +29,8 @@ def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
     folder; returns what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     scores = folder / "scores.json"
-    scores.write_text(json.dumps([asdict(score) for score in outcome.scores], indent=1) + "\n", encoding="utf-8")
+    rows = [{"policy": score.policy, **asdict(score)} for score in outcome.scores]
+    scores.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     written = [scores]
     if outcome.transcripts:
         written.append(folder / "transcripts.md")
@@ -43,37 +47,30 @@ def summary(outcome: Outcome) -> Table:
     table.add_column("suite")
     table.add_column("mode")
     table.add_column("tasks", justify="right")
-    policies = [policy for policy in dict.fromkeys(score.policy for score in outcome.scores) if policy in _ends(outcome)]
-    for policy in policies:
-        table.add_column(policy, justify="right", no_wrap=True)
-    by_row: dict[tuple[str, str], dict[str, str]] = {}
+    ends = (None, 0, max(outcome.steps, default=0))
+    steps = [step for step in dict.fromkeys(score.step for score in outcome.scores) if step in ends]
+    for step in steps:
+        table.add_column(policy_name(step), justify="right", no_wrap=True)
+    by_row: dict[tuple[str, str], dict[int | None, str]] = {}
     sizes: dict[tuple[str, str], str] = {}
     for score in outcome.scores:
         row = (score.suite, score.mode)
-        by_row.setdefault(row, {})[score.policy] = f"{score.resolved_rate:.3f} ± {score.stderr:.3f}"
+        by_row.setdefault(row, {})[score.step] = f"{score.resolved_rate:.3f} ± {score.stderr:.3f}"
         sizes[row] = str(int(score.metrics["valid"]))
     for (suite, mode), cells in by_row.items():
-        label = "greedy" if mode == "greedy" else "T = 1"
-        table.add_row(suite, label, sizes[suite, mode], *(cells.get(policy, "") for policy in policies))
+        table.add_row(suite, MODES[mode], sizes[suite, mode], *(cells.get(step, "") for step in steps))
     return table
-
-
-def _ends(outcome: Outcome) -> set[str]:
-    last = f"step {outcome.steps[-1]}" if outcome.steps else "start"
-    return {"untrained", "start", last}
 
 
 def _draw(path: Path, outcome: Outcome, title: str) -> None:
     series, axes = {}, {}
     for metric, (name, axis) in CURVES.items():
-        if any(metric in metrics for metrics in outcome.metrics):
-            series[name] = [metrics.get(metric) for metrics in outcome.metrics]
+        if any(metric in metrics for metrics in outcome.steps.values()):
+            series[name] = [metrics.get(metric) for metrics in outcome.steps.values()]
             axes[name] = axis
     evaluations: dict[str, list[Evaluation]] = {}
     for score in outcome.scores:
-        if score.policy != "untrained":
-            step = 0 if score.policy == "start" else int(score.policy.removeprefix("step "))
-            name = f"{score.suite}, {'greedy' if score.mode == 'greedy' else 'T = 1'}"
-            evaluations.setdefault(name, []).append(Evaluation(step, score.resolved_rate, score.stderr))
-            axes[name] = RATE
-    learning_curve(path, outcome.steps, series, WINDOW, evaluations=evaluations, axes=axes, title=title)
+        name = f"{score.suite}, {MODES[score.mode]}"
+        evaluations.setdefault(name, []).append(Evaluation(score.step, score.resolved_rate, score.stderr))
+        axes[name] = RATE
+    learning_curve(path, list(outcome.steps), series, WINDOW, evaluations=evaluations, axes=axes, title=title)

@@ -16,6 +16,10 @@ class Suite(Component):
     every: Annotated[int, Role.SCALE, Field(ge=0)] = 0
     """Training steps between evaluations; 0 for none. The untrained policy, the start and the last step are always evaluated."""
 
+    def due(self, step: int, last: int) -> bool:
+        """Whether it is run after training step `step` of `last`; 0 is the start."""
+        return step in (0, last) or bool(self.every and step % self.every == 0)
+
 
 class PoolSuite(Suite):
     """One attempt at each task, with random streams of its own, so that evaluating never changes training."""
@@ -26,7 +30,3 @@ class PoolSuite(Suite):
     """Tasks run at temperature 0; 0 leaves that out."""
     sampled: Annotated[int, Role.SCALE, Field(ge=0)] = 0
     """Tasks run at temperature 1; 0 leaves that out."""
-
-    def due(self, step: int, last: int) -> bool:
-        """Whether it is run after training step `step` of `last`."""
-        return step == last or bool(self.every and step % self.every == 0)

@@ -9,30 +9,27 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
-from t1x.campaign.assembly import Assembly, causes, named
+from t1x.campaign.assembly import Assembly, named
 from t1x.campaign.cursor import PoolCursor
+from t1x.campaign.validity import failure
 from t1x.engine.protocol import EngineWorker
 from t1x.rollout.metrics import rollout_metrics
 from t1x.rollout.records import RolloutBatch
 from t1x.rollout.rollout import rollout
 from t1x.rollout.streams import stream
-from t1x.training.algorithm import Algorithm
 from t1x.training.batch import Batch
 from t1x.training.trainer import TrainerWorker
 from t1x.trajectory.audit import Audit, audit
-from t1x.trajectory.stitcher import TokenFidelityError
+from t1x.trajectory.stitcher import StitchingError
 
 
 class TrainingStep:
     """Makes one step after the other; `metrics` are those of a step, by MLflow name."""
 
-    def __init__(
-        self, assembly: Assembly, engine: EngineWorker, trainer: TrainerWorker, algorithm: Algorithm, cursor: PoolCursor
-    ) -> None:
+    def __init__(self, assembly: Assembly, engine: EngineWorker, trainer: TrainerWorker) -> None:
         self._assembly, self._engine, self._trainer = assembly, engine, trainer
-        self._algorithm, self._cursor = algorithm, cursor
+        self._algorithm = assembly.campaign.algorithm
+        self._cursor = PoolCursor(assembly.pool, assembly.campaign.seed)
 
     async def warm_up_critic(self, index: int) -> dict[str, float]:
         """One rollout batch that updates only the critic."""
@@ -75,21 +72,14 @@ class TrainingStep:
                 on_trial=lambda _: phase.advance(),
             )
         if not rolled.admitted:
-            raise RuntimeError(f"{purpose} rollout {step} has no valid trial: {causes(rolled.others)}")
+            raise failure(f"{purpose} rollout {step} has no valid trial", rolled.others)
+        if not any(trial.trajectories for trial in rolled.admitted):
+            raise failure(f"in {purpose} rollout {step} no trial has sampled a token", rolled.admitted)
         with clock.measure("audit"):
             found = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit())
         if found.own_turn_violations:
-            raise TokenFidelityError(
-                f"{purpose} rollout {step}: {found.own_turn_violations} tokens aren't what their turns sampled"
-            )
-        samples = [
-            (trajectory, trial.reward, index)
-            for index, trial in enumerate(rolled.admitted)
-            for trajectory in trial.trajectories
-            if trial.reward is not None
-        ]
-        trajectories, rewards, trials = zip(*samples, strict=True)
-        batch = Batch(trajectories, np.array(rewards), np.array(trials), seed=stream(campaign.seed, "order", purpose, step))
+            raise StitchingError(f"{purpose} rollout {step}: {found.own_turn_violations} tokens aren't what their turns sampled")
+        batch = Batch.of(rolled.admitted, seed=stream(campaign.seed, "order", purpose, step))
         return batch, rollout_metrics(rolled) | found.metrics(), rolled
 
 

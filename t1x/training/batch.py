@@ -8,10 +8,12 @@ Invariants:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from t1x.rollout.records import Trial
 from t1x.trajectory.records import Trajectory
 
 
@@ -26,6 +28,14 @@ class Batch:
     """[n]: which trial a sample is a chunk of; chunks of one trial stand in the order they were sampled."""
     seed: int
     """Of the random order in which updates visit the samples."""
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial], seed: int) -> Self:
+        """Every trajectory of some trials that have rewards. A trial that sampled nothing has none."""
+        chunks = [(trajectory, index) for index, trial in enumerate(trials) for trajectory in trial.trajectories]
+        which = np.array([index for _, index in chunks], dtype=np.int64)
+        rewards = np.array([trial.reward for trial in trials], dtype=np.float64)[which]
+        return cls([trajectory for trajectory, _ in chunks], rewards, which, seed)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "trajectories", tuple(self.trajectories))
@@ -71,11 +81,6 @@ class Batch:
     def sampler_logprobs(self) -> npt.NDArray[np.float32]:
         """[M]: q, the sampler's log-probabilities."""
         return np.concatenate([trajectory.logprobs[trajectory.loss_mask] for trajectory in self.trajectories])
-
-    @property
-    def version(self) -> int:
-        """The policy version that sampled the batch."""
-        return self.trajectories[0].versions[0].version
 
     def minibatches(self, parts: int, epoch: int) -> list[npt.NDArray[np.int64]]:
         """Sample indices of each optimizer step of one pass: a seeded permutation cut into at most `parts` near-equal parts, the

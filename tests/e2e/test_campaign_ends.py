@@ -129,8 +129,10 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
     changes = ("Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'", "Campaign.suites = []")
     process = start(command_line(runs, sandboxes, *changes))
     output, errors = process.communicate(timeout=240)
-    assert process.returncode == 1, output
+    assert process.returncode == 2, output
     assert cause in errors
+    assert "(task train-" in errors
+    assert "Traceback" not in errors
     assert "stopped:" in output
     assert statuses(runs) == ["FAILED"]
     assert_nothing_left(process, sandboxes)

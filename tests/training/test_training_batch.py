@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t1x.harness.records import EndedBy
+from t1x.rollout.records import Trial
+from t1x.tasks.task import Task
 from t1x.training.batch import Batch
 from t1x.training.microbatch import pack, split
 from t1x.trajectory.records import VersionSpan
@@ -47,6 +50,17 @@ def test_unsound_samples_are_refused_by_name(trajectory):
         one(trajectory, temperature=0.0)
     with pytest.raises(ValueError, match=r"versions \[0, 1\]"):
         one(trajectory, versions=(VersionSpan(0, 3, 0), VersionSpan(3, n, 1)))
+
+
+def test_the_chunks_of_a_trial_share_its_reward_and_a_trial_without_any_leaves_no_gap(make_trajectory):
+    chunks = [make_trajectory(np.random.default_rng(seed)) for seed in range(3)]
+    trials = [
+        Trial(name, Task(name, "", (), (), ()), (), EndedBy.DONE, None, reward, tuple(parts), ())
+        for name, reward, parts in (("a", 0.1, chunks[:1]), ("b", 0.2, []), ("c", 0.3, chunks[1:]))
+    ]
+    batch = Batch.of(trials, seed=4)
+    assert batch.trajectories == tuple(chunks)
+    assert (batch.rewards.tolist(), batch.trials.tolist(), batch.seed) == ([0.1, 0.3, 0.3], [0, 2, 2], 4)
 
 
 def test_rewards_that_do_not_fit_are_refused(trajectory):
