@@ -59,6 +59,7 @@ def test_wait_all_cancels_nothing_and_waits_for_all(batch, data):
 def test_oversampling_launches_the_reports_560_for_512():
     assert Oversample().launches(512) == 560
     assert Oversample().launches(64) == 70
+    assert Oversample(ratio=1.1).launches(100) == 110
     assert Oversample(ratio=1.01).launches(10) == 11
     assert WaitAll().launches(64) == 64
 
