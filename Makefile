@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 SUDO := $(shell [ "$$(id -u)" = 0 ] || if [ -n "$$CI" ]; then echo "sudo -n"; else echo sudo; fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv system quickstart test lint soak study-critic study-gap bench clean
+.PHONY: help venv system quickstart test lint study-critic study-gap bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,16 +20,13 @@ quickstart: venv ## train a terminal agent on this machine
 	$(T1X) run experiments/quickstart.gin
 
 test: lint ## lint and all tests
-	$(BIN)/pytest -m "not soak"
+	$(BIN)/pytest
 
 lint: venv ## style, types, and which room imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-
-soak: venv ## the long tests
-	$(BIN)/pytest -m soak --timeout 3600
 
 study-critic: venv ## warm against cold critic: two runs and one figure
 	$(BIN)/python benchmarks/critic_warmup.py

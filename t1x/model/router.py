@@ -29,7 +29,7 @@ class FreeRouting(Router):
 
 
 class ReplayRouting(Router):
-    """R3: both passes of the actor replay the experts that the sampler used (invariant 7)."""
+    """R3: both passes of the actor replay the experts that the sampler used."""
 
     behaviour: RouterMode = RouterMode.REPLAY_NO_GRAD
     update: RouterMode = RouterMode.REPLAY_WITH_GRAD

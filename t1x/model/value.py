@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ValueModel(nn.Module):
-    """V read at a position's hidden state: it has seen the tokens up to that position. Routes freely (invariant 8)."""
+    """V read at a position's hidden state: it has seen the tokens up to that position. Routes freely, never from a record."""
 
     def __init__(self, config: "Qwen3Moe") -> None:
         super().__init__()

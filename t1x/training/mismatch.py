@@ -1,4 +1,4 @@
-"""The gap between what sampled and what is trained, in log-probabilities (mechanisms of versions and of the engine gap).
+"""The gap between what sampled and what is trained, in log-probabilities (report, sections 4.4 and 12).
 
 Invariant: each metric is Σ|·|/M over all loss tokens of the step, never a mean of micro-batch means.
 """

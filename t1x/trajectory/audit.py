@@ -1,6 +1,6 @@
 """The auditor: does every stream say what its turns captured? Shares no code with the stitchers, and runs on every batch.
 
-Two measures (mechanisms of token-in-token-out):
+Two measures of token-in, token-out:
 - own-turn fidelity: id, log-probability, routing row and version of every loss position equal what its own turn captured (what
   Eq. 11 certifies); a violation is a bug, never a matter of degree;
 - context fidelity: the share of loss positions whose prefix in the stream is what the engine consumed when it sampled them.

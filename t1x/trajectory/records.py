@@ -1,4 +1,4 @@
-"""The streams of one training sample (mechanisms of token-in-token-out and routing replay).
+"""What a turn captured, and the streams of one training sample.
 
 Invariant: every stream of a trajectory has gone through the same offsets; nobody edits one stream alone.
 """

@@ -2,8 +2,8 @@
 
 Invariants:
 - a refused turn leaves the streams as they were: everything is checked before anything is appended;
-- all streams grow by the same offsets; stitched rows are N - 1 (invariant 3);
-- the row of a loss position comes from the turn that sampled it (invariant 6);
+- all streams grow by the same offsets; stitched rows are N - 1;
+- the row of a loss position comes from the turn that sampled it;
 - what one turn costs doesn't depend on the turns before it, but for one vectorised comparison of its prompt.
 """
 
@@ -140,7 +140,7 @@ def _check_turn(turn: Turn, index: int) -> None:
         raise RoutingRecordError(f"turn {turn.index}: routing has the shape {done.routing.shape}, not [rows, layers, k]")
     due = len(turn.prompt_ids) + len(done.ids) - 1
     got = done.routing_start + len(done.routing)
-    if done.routing_start < 0 or got != due:  # invariant 1
+    if done.routing_start < 0 or got != due:
         raise RoutingRecordError(
             f"turn {turn.index}: routing rows reach from position {done.routing_start} to {got}, prompt and completion have {due}"
         )
