@@ -1,6 +1,6 @@
 """Reinforcement-learning algorithms: what a rollout batch is turned into before the networks are updated."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ from t1x.training.batch import Batch
 class Algorithm(Component):
     """How rewards become gradients."""
 
-    uses_critic: ClassVar[bool] = False
-    """Whether a value network is trained beside the policy."""
-
     def advantages(self, batch: Batch, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Advantages Â and returns R̂, both [M], from V_old [M] over the batch's loss tokens."""
         raise NotImplementedError
@@ -24,8 +21,6 @@ class Algorithm(Component):
 
 class PPO(Algorithm):
     """Proximal policy optimisation with a separate critic (report section 4.5); no KL penalty, advantages not normalised."""
-
-    uses_critic: ClassVar[bool] = True
 
     gamma: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Discount γ, counted in response tokens (Eq. 16)."""
