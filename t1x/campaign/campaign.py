@@ -90,6 +90,22 @@ class Campaign(Root):
                 f"router {type(self.router).__name__} replays the sampler's experts, but engine "
                 f"{type(self.engine).__name__} doesn't return them; use @FreeRouting() or another engine"
             )
+        if self.harness.context_tokens > self.engine.context_length:
+            raise ValueError(
+                f"harness {type(self.harness).__name__} lets a trial grow to {self.harness.context_tokens} tokens, but engine "
+                f"{type(self.engine).__name__} holds {self.engine.context_length}; lower context_tokens or raise context_length"
+            )
+        if self.engine.context_length > self.model.max_position_embeddings:
+            raise ValueError(
+                f"engine {type(self.engine).__name__} holds {self.engine.context_length} tokens, but model "
+                f"{type(self.model).__name__} takes {self.model.max_position_embeddings}; lower context_length or raise "
+                f"max_position_embeddings"
+            )
+        if self.tokenizer.vocab_size > self.model.vocab_size:
+            raise ValueError(
+                f"tokenizer {type(self.tokenizer).__name__} has {self.tokenizer.vocab_size} ids, but model "
+                f"{type(self.model).__name__} knows {self.model.vocab_size}; set vocab_size to {self.tokenizer.vocab_size} or more"
+            )
         names = [suite.name for suite in self.suites]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"two suites are named {min(twice)!r}; metrics are kept by name, so give each its own")

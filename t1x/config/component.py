@@ -2,7 +2,8 @@
 
 Invariants:
 - a *kind* is a direct subclass of `Component`; a *component* is a subclass of a kind, registered under its class name;
-- a component is frozen, refuses unknown fields, and imports nothing heavy: its worker is imported when it is built;
+- a component is frozen, refuses unknown fields and numbers that aren't finite (a field that may be infinite says
+  `Field(allow_inf_nan=True)`), and imports nothing heavy: its worker is imported when it is built;
 - every field says what it is in a docstring under it, and has a `Role`; one that a subclass declares again keeps both unless it
   says otherwise.
 """
@@ -29,7 +30,7 @@ class Role(StrEnum):
 class Component(BaseModel):
     """Base of every kind. See the module's invariants."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
     kinds: ClassVar[dict[str, type["Component"]]] = {}
     """Kind name to its class, for every kind that was imported."""

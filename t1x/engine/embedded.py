@@ -19,8 +19,6 @@ class EmbeddedEngine(Engine):
     max_sessions: Annotated[int, Role.PLACEMENT, Field(gt=0)] = 64
     """Sessions whose cache is kept, and requests sampled at a time. Where more are alive, the longest idle loses its cache and is
     recomputed at its next turn; where all are sampling, requests wait."""
-    context_length: Annotated[int, Role.SCALE, Field(gt=1)] = 256
-    """Most tokens of a prompt and its completion; at most the model's max_position_embeddings."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Of weights, activations and cache. The trainer's is float32: with bfloat16 the two differ as they do in production."""
     threads: Annotated[int, Role.PLACEMENT, Field(gt=0)] = 1

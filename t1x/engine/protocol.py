@@ -8,12 +8,13 @@ Invariants:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from t1x.config import Component
+from t1x.config import Component, Role
 from t1x.model.qwen3_moe import Model
 
 FinishReason = Literal["stop", "length", "abort"]
@@ -83,6 +84,9 @@ class Engine(Component):
 
     returns_routing: ClassVar[bool] = True
     """Whether completions carry the routed experts that replay needs."""
+
+    context_length: Annotated[int, Role.SCALE, Field(gt=1)] = 256
+    """Most tokens of a prompt and its completion; at most the model's max_position_embeddings."""
 
     def build(self, model: Model, weights: Mapping[str, Any], version: int = 0) -> EngineWorker:
         """A living engine that samples from `weights` (Hugging Face names to tensors), policy version `version`. Raises

@@ -1,9 +1,11 @@
 """What an agent loop is given and what it hands on."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from t1x.config import Component
+from pydantic import Field
+
+from t1x.config import Component, Role
 from t1x.engine.protocol import EngineWorker
 from t1x.harness.records import EndedBy
 from t1x.sandbox.protocol import SandboxLease
@@ -24,6 +26,9 @@ class Sink(Protocol):
 
 class Harness(Component):
     """The agent loop around the policy."""
+
+    context_tokens: Annotated[int, Role.SCALE, Field(ge=2)]
+    """Tokens of prompt and completion that a trial may grow to; at most the engine's context."""
 
     async def run(
         self,

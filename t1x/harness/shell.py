@@ -29,7 +29,6 @@ class ShellHarness(Harness):
     max_turns: Annotated[int, Role.SCALE, Field(ge=1)] = 8
     """Turns after which a trial ends."""
     context_tokens: Annotated[int, Role.SCALE, Field(ge=2)] = 256
-    """Tokens of prompt and completion that a trial may grow to; at most the engine's context."""
     max_command_tokens: Annotated[int, Role.SCALE, Field(ge=1)] = 24
     """Tokens of one completion, its stop id included."""
     observation_tokens: Annotated[int, Role.SCALE, Field(ge=1)] = 24

@@ -18,6 +18,11 @@ Scale = Annotated[float, Role.SCALE, Field(gt=0)]
 class Model(Component):
     """An architecture and its initial weights."""
 
+    vocab_size: Size
+    """Token ids are below it."""
+    max_position_embeddings: Size = 4096
+    """Longest sequence, tokens."""
+
     def build(self, seed: int) -> "MoeTransformer":
         """A policy with fresh weights (float32) drawn from `seed`."""
         raise NotImplementedError
@@ -31,8 +36,6 @@ class Qwen3Moe(Model):
     """Qwen3-MoE: RoPE, QK-norm, grouped-query attention, RMSNorm, SwiGLU experts, softmax top-k router. Fields are those of Hugging
     Face's `Qwen3MoeConfig`; every layer is sparse, projections have no bias."""
 
-    vocab_size: Size
-    """Token ids are below it."""
     hidden_size: Size
     """Width of the residual stream."""
     num_hidden_layers: Size
@@ -57,8 +60,6 @@ class Qwen3Moe(Model):
     """Added to the mean square before its root."""
     tie_word_embeddings: Annotated[bool, Role.SCALE] = False
     """Whether the output head is the embedding matrix."""
-    max_position_embeddings: Size = 4096
-    """Longest sequence, tokens."""
     linear_init_gain: Scale = 1.0
     """Linear weights start with standard deviation gain / √fan_in, those that write to the residual stream with 1/√(2·layers) of
     it."""

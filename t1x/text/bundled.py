@@ -6,6 +6,8 @@ from t1x.text.tokenizer import ChatTokenizer, Tokenizer
 class BundledTokenizer(Tokenizer):
     """Byte-level BPE of 700 tokens, trained on synthetic tasks. A prompt is `<|user|>`, the text, `<|end|><|assistant|>`."""
 
+    vocab_size = 700
+
     def build(self) -> ChatTokenizer:
         from t1x.text.chat import bundled
 

@@ -1,6 +1,6 @@
 """Text to ids and back, and the ids that a harness puts between two turns."""
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,9 @@ class ChatTokenizer(Protocol):
 
 class Tokenizer(Component):
     """Which tokenizer and chat template the policy reads and writes."""
+
+    vocab_size: ClassVar[int]
+    """Number of ids; the model needs as many or more."""
 
     def build(self) -> ChatTokenizer:
         raise NotImplementedError

@@ -11,9 +11,9 @@ from toy_components import ToyAdam, ToyColour, ToyCount, ToyLacquer, ToyLevel, T
 from t1x.config import Root, dump, load
 from t1x.config.mapping import to_mapping
 
-numbers = st.floats(allow_nan=False)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | numbers | st.text() | st.binary(),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
     lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text() | st.integers(), inner),
     max_leaves=5,
 )
@@ -51,12 +51,12 @@ runs = st.builds(
 
 nests = st.recursive(
     st.none(),
-    lambda inner: st.builds(ToyNest, inner=inner, width=st.integers(1, 3)) | st.builds(ToySweep, base=runs),
+    lambda inner: st.builds(ToyNest, inner=inner, layers=st.integers(1, 3)) | st.builds(ToySweep, base=runs),
     max_leaves=3,
 ).filter(lambda root: root is not None)
 
 
-NEST = ToyNest(inner=ToyNest(inner=ToySweep(base=ToyRun(steps=1, prize=ToyCount())), width=2))
+NEST = ToyNest(inner=ToyNest(inner=ToySweep(base=ToyRun(steps=1, prize=ToyCount())), layers=2))
 
 
 @given(runs | nests)

@@ -128,8 +128,8 @@ class ToyNest(Root):
 
     inner: Root | None = None
     """What is in it."""
-    width: int = 1
-    """How wide."""
+    layers: int = 1
+    """How deep."""
 
 
 class ToySweep(Root):

@@ -1,0 +1,48 @@
+"""Parts of a campaign that don't fit each other are refused when the file is loaded, with the places that chose them."""
+
+import pytest
+
+from t1x.config import ConfigError, load
+from t1x.text.bundled import BundledTokenizer
+
+EXPERIMENT = "experiments/quickstart.gin"
+
+
+def problem(*settings: str) -> str:
+    with pytest.raises(ConfigError) as refused:
+        load(EXPERIMENT, set=settings)
+    (found,) = refused.value.problems
+    return str(found)
+
+
+def test_a_trial_may_not_outgrow_the_engine() -> None:
+    said = problem("ShellHarness.context_tokens = 300")
+    assert "300" in said
+    assert "context_length" in said
+    assert "harness at experiments/quickstart.gin:" in said
+    larger = ["ShellHarness.context_tokens", "EmbeddedEngine.context_length", "Qwen3Moe.max_position_embeddings"]
+    load(EXPERIMENT, set=[f"{field} = 300" for field in larger])
+
+
+def test_the_engine_may_not_outgrow_the_model() -> None:
+    said = problem("Qwen3Moe.max_position_embeddings = 255")
+    assert "256" in said
+    assert "max_position_embeddings" in said
+    assert "model at experiments/quickstart.gin:" in said
+    load(EXPERIMENT, set=["Qwen3Moe.max_position_embeddings = 256"])
+
+
+def test_the_model_knows_every_id_of_the_tokenizer() -> None:
+    said = problem("Qwen3Moe.vocab_size = 699")
+    assert "700" in said
+    assert "model at experiments/quickstart.gin:" in said
+    load(EXPERIMENT, set=["Qwen3Moe.vocab_size = 700"])
+
+
+def test_the_bundled_tokenizer_says_how_many_ids_it_has() -> None:
+    assert BundledTokenizer.vocab_size == BundledTokenizer().build().vocab_size
+
+
+@pytest.mark.parametrize("binding", ["Campaign.temperature = 1e999", "actor/Adam.lr = 1e999", "PPO.clip = 1e999"])
+def test_a_number_is_finite(binding: str) -> None:
+    assert "finite" in problem(binding)
