@@ -42,6 +42,8 @@ class LocalHost:
                 trial = TrialFolder(self._run_folder.path / id, task.workdir, user_of(number))
             except OSError as error:
                 raise SandboxError(f"a sandbox's folder can't be made in {self._run_folder.path}: {error.strerror}") from error
+            except ValueError as error:
+                raise ValueError(f"task {task.name}: {error}") from error
             lease = LocalLease(id, self._isolation, trial, self._output_limit, self._workers, self._forget)
             self._leases[id] = lease
             try:

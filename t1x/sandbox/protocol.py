@@ -73,7 +73,8 @@ class SandboxHost(Protocol):
     """Makes sandboxes for a campaign and guarantees that none is left."""
 
     async def create(self, task: Task) -> SandboxLease:
-        """A new sandbox with the task's environment in its work folder. Raises `SandboxError`."""
+        """A new sandbox with the task's environment in its work folder. Raises `SandboxError`; `ValueError` for a task whose work
+        folder can't be one."""
 
     async def close(self) -> None:
         """Destroys whatever is still alive."""

@@ -53,7 +53,7 @@ def with_test(script: str, **fields) -> Task:
 
 @pytest.fixture(params=[BubblewrapSandbox, ProcessSandbox])
 def judge(request):
-    """Runs an agent's commands, then the verifier: (the report, seconds it all took)."""
+    """Runs an agent's commands, then the verifier."""
     root = Path(tempfile.mkdtemp(prefix="t1x-test-"))
     root.chmod(0o755)
 
