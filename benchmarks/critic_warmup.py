@@ -43,7 +43,7 @@ def _shown(value: float | None) -> str:
 
 
 def _start(common: list[str]) -> Path:
-    folder = run_campaign(load(EXPERIMENT, set=[*common, "Campaign.steps = 0", "Campaign.critic_warmup = 0"]))
+    folder = run_campaign(load(EXPERIMENT, set=[*common, "Campaign.steps = 0"]))
     return folder / "checkpoints" / "start" / "policy"
 
 
