@@ -7,8 +7,7 @@ from pydantic import Field, model_validator
 
 from t1x.campaign.start import Start
 from t1x.campaign.suite import PoolSuite
-from t1x.config import Role
-from t1x.config.root import Root
+from t1x.config import Role, Root
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Engine
 from t1x.grading.reward import Reward

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from t1x.config.component import Role
+from t1x.config import Role
 from t1x.engine.protocol import Engine, EngineWorker
 from t1x.model.qwen3_moe import Model, Qwen3Moe
 

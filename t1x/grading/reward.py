@@ -26,7 +26,7 @@ class TestCountReward(Reward):
     """The name begins like a test's; pytest is told that it isn't one."""
     dense: ClassVar[bool] = True
 
-    scale: float = Field(20.0, gt=0, allow_inf_nan=False)
+    scale: float = Field(20.0, gt=0)
     """S: how many passing assertions are worth 1 (Eq. 20)."""
 
     def __call__(self, report: VerifierReport) -> float:

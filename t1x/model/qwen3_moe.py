@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
 
-from t1x.config import Component
-from t1x.config.component import Role
+from t1x.config import Component, Role
 
 if TYPE_CHECKING:
     from t1x.model.transformer import MoeTransformer

@@ -30,7 +30,7 @@ class TemplatedTokenizer(ChatTokenizer):
     """Renders and encodes at id level. The template may look at roles and positions, not into contents: it is rendered once per
     sequence of roles, with a mark in place of each content."""
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, template: str, *, stop_token: str, pad_token: str) -> None:
+    def __init__(self, tokenizer: tokenizers.Tokenizer, template: str, *, stop_token: str) -> None:
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         environment = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -41,7 +41,6 @@ class TemplatedTokenizer(ChatTokenizer):
         self._skeletons: dict[tuple[tuple[str, ...], bool], list[int | str]] = {}
         self.vocab_size: int = tokenizer.get_vocab_size()
         self.stop_ids = (special[stop_token],)
-        self.pad_id = special[pad_token]
         finished = self.render([("user", ""), ("assistant", "")], generation_prompt=False)
         after_stop = 1 + int(np.flatnonzero(np.isin(finished, self.stop_ids))[-1])
         self._answered = finished[:after_stop]
@@ -92,4 +91,4 @@ def bundled() -> TemplatedTokenizer:
     data = resources.files("t1x.text") / "data"
     tokenizer = tokenizers.Tokenizer.from_str((data / "tokenizer.json").read_text(encoding="utf-8"))
     template = (data / "chat_template.jinja").read_text(encoding="utf-8")
-    return TemplatedTokenizer(tokenizer, template, stop_token="<|end|>", pad_token="<|pad|>")
+    return TemplatedTokenizer(tokenizer, template, stop_token="<|end|>")

@@ -16,7 +16,6 @@ class ChatTokenizer(Protocol):
     vocab_size: int
     stop_ids: tuple[int, ...]
     """Ids that end an assistant message."""
-    pad_id: int
 
     def encode(self, text: str) -> Ids:
         """Plain text to ids; text that looks like a special token is encoded as plain text (no injection)."""

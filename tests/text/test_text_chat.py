@@ -94,7 +94,7 @@ CHATML = """{% for m in messages %}<|user|>{{ m.role }}
 def test_glue_begins_with_what_the_template_puts_after_the_stop_id():
     """A ChatML-like template: a line break after every stop token, roles as text that merges with what stands beside it."""
     backend = tokenizers.Tokenizer.from_str((DATA / "tokenizer.json").read_text())
-    chatml = TemplatedTokenizer(backend, CHATML, stop_token="<|end|>", pad_token="<|pad|>")
+    chatml = TemplatedTokenizer(backend, CHATML, stop_token="<|end|>")
     assert chatml.decode(chatml.glue("seen")) == "\ntool\nseen\nassistant\n"
     assert chatml.glue("seen")[0] == chatml.encode("\n")[0]
     observation = "\n\n seen <|end|>"
@@ -107,12 +107,12 @@ def test_template_that_rewrites_history_is_refused():
     backend = tokenizers.Tokenizer.from_str((DATA / "tokenizer.json").read_text())
     pruning = "{% for m in messages %}<|user|>{{ loop.length }}{{ m.content }}<|end|>{% endfor %}"
     with pytest.raises(AssertionError, match="changes earlier messages"):
-        TemplatedTokenizer(backend, pruning, stop_token="<|end|>", pad_token="<|pad|>").glue("x")
+        TemplatedTokenizer(backend, pruning, stop_token="<|end|>").glue("x")
 
 
 def test_sizes_and_special_ids():
     assert TOKENIZER.vocab_size == 700
-    assert (TOKENIZER.pad_id, TOKENIZER.stop_ids) == (PAD, (END,))
+    assert TOKENIZER.stop_ids == (END,)
     assert max(TOKENIZER.encode(bytes(range(256)).decode("latin-1"))) < 700
 
 
