@@ -17,24 +17,36 @@ from t1x.campaign.report import summary, write_report
 from t1x.config import Resolved, dump
 from t1x.config.mapping import to_mapping
 from t1x.rollout.streams import stream
+from t1x.sandbox.protocol import SandboxHost
+from t1x.tasks.pool import TaskPool
 
 
 def run_campaign(resolved: Resolved) -> Path:
     """Runs the campaign and returns its folder. Raises `ValueError` for what the user can mend (a host without bubblewrap, an
     unwritable folder); `KeyboardInterrupt` after Ctrl-C or SIGTERM."""
-    campaign = resolved.root
-    assert isinstance(campaign, Campaign)
-    console = Console(stderr=False)
+    assert isinstance(resolved.root, Campaign)
+    return asyncio.run(_run(resolved.root, resolved.path))
+
+
+async def _run(campaign: Campaign, file: Path) -> Path:
     pool = campaign.pool.build()
     suites = {suite.name: suite.pool.build() for suite in campaign.suites}
-    folder = new_folder(campaign, resolved.path.stem)
+    host = campaign.sandbox.build()
     try:
-        host = campaign.sandbox.build()
-    except ValueError:
-        folder.rmdir()
-        raise
+        folder = new_folder(campaign, file.stem)
+        await _run_in(folder, campaign, file, host, pool, suites)
+    finally:
+        await host.close()
+    return folder
+
+
+async def _run_in(
+    folder: Path, campaign: Campaign, file: Path, host: SandboxHost, pool: TaskPool, suites: dict[str, TaskPool]
+) -> None:
+    """The tracked part of a run."""
     (folder / "config.gin").write_text(dump(campaign), encoding="utf-8")
-    console.print(f"{folder.name}: {resolved.path}", highlight=False, soft_wrap=True)
+    console = Console()
+    console.print(f"{folder.name}: {file}", highlight=False, soft_wrap=True)
     outcome = Outcome()
     try:
         with campaign.tracking.build(folder, folder.name) as tracked, ProgressReport(console) as progress:
@@ -51,7 +63,7 @@ def run_campaign(resolved: Resolved) -> Path:
                 progress=progress,
             )
             try:
-                asyncio.run(_live(assembly, folder, outcome))
+                await run_loop(assembly, folder, outcome)
             finally:
                 for path in write_report(folder / "report", outcome, folder.name):
                     tracked.artifact(path, "report")
@@ -59,8 +71,7 @@ def run_campaign(resolved: Resolved) -> Path:
         console.print(_stopped(folder, outcome), highlight=False, soft_wrap=True)
         raise
     console.print(summary(outcome))
-    console.print(_finished(folder, campaign), highlight=False, soft_wrap=True)
-    return folder
+    console.print(_finished(folder, tracked.view), highlight=False, soft_wrap=True)
 
 
 def new_folder(campaign: Campaign, experiment: str) -> Path:
@@ -85,22 +96,11 @@ def new_folder(campaign: Campaign, experiment: str) -> Path:
         ) from error
 
 
-async def _live(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
-    try:
-        await run_loop(assembly, folder, outcome)
-    finally:
-        await assembly.host.close()
-
-
 def _stopped(folder: Path, outcome: Outcome) -> str:
     made = f"{len(outcome.steps)} training steps were made" if outcome.steps else "no training step was made"
-    weights = f"; weights are in {outcome.checkpoint}" if outcome.checkpoint else ""
+    weights = f"; the newest weights that were kept are in {outcome.checkpoint}" if outcome.checkpoint else ""
     return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. Run the same command to begin anew."
 
 
-def _finished(folder: Path, campaign: Campaign) -> str:
-    return (
-        f"report: {folder / 'report'}\n"
-        f"weights: {folder / 'checkpoints'}\n"
-        f"compare runs: mlflow ui --backend-store-uri sqlite:///{campaign.runs / 'mlflow.db'}"
-    )
+def _finished(folder: Path, view: str) -> str:
+    return f"report: {folder / 'report'}\nweights: {folder / 'checkpoints'}\ncompare runs: {view}"

@@ -39,6 +39,7 @@ class MLflowRun:
 
     def __init__(self, uri: str, experiment: str, folder: Path, name: str) -> None:
         self._uri, self._experiment, self._folder, self._name = uri, experiment, folder, name
+        self.view = uri if uri.startswith("http") else f"mlflow ui --backend-store-uri {uri}"
         self._pending: list[Any] = []
         self._flushed = time.monotonic()
 

@@ -19,6 +19,8 @@ class TrackedRun(AbstractContextManager["TrackedRun"], Protocol):
 
     id: str
     """The run's name in the tracking store; set when the block is entered."""
+    view: str
+    """How a user looks at the runs of the store: a command or an address."""
 
     def __enter__(self) -> Self: ...
 

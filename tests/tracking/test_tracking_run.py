@@ -41,6 +41,12 @@ def logged(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
+def test_it_says_how_its_store_is_looked_at(tmp_path):
+    run = tmp_path / "run"
+    assert MLflowTracking().build(run, "run").view == f"mlflow ui --backend-store-uri sqlite:///{tmp_path / 'mlflow.db'}"
+    assert MLflowTracking(uri="http://host:5000").build(run, "run").view == "http://host:5000"
+
+
 def test_run_is_read_back_whole(runs, run, tmp_path):
     report = tmp_path / "report.md"
     report.write_text("what happened")
