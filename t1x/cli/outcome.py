@@ -3,12 +3,15 @@
 0 is success, 2 a mistake of the user's (one message, no traceback), 130 an interruption, 1 a fault in t1x.
 """
 
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 
 MISTAKES = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 """What rooms raise for something that the user did. `ConfigError` is a `ValueError`."""
+FULL = re.compile("no space left on device|disk quota exceeded|disk is full", re.IGNORECASE)
+"""How the system, safetensors and SQLite say it; each library has an exception of its own for it."""
 
 
 def outcome(arguments: Sequence[str] | None) -> int:
@@ -26,6 +29,9 @@ def outcome(arguments: Sequence[str] | None) -> int:
         print(f"error: {_message(mistake)}", file=sys.stderr)
         return 2
     except Exception as fault:
+        if FULL.search(str(fault)):
+            print(f"error: a disk is full; make room and run the command again ({str(fault).splitlines()[0]})", file=sys.stderr)
+            return 2
         return _fault(fault)
     return 0
 
@@ -48,8 +54,12 @@ def _fault(fault: Exception) -> int:
     from t1x import __version__
 
     text = "".join(traceback.format_exception(fault))
-    with tempfile.NamedTemporaryFile("w", prefix="t1x-fault-", suffix=".log", delete=False, encoding="utf-8") as log:
-        log.write(f"t1x {__version__}, Python {platform.python_version()}, {platform.platform()}\n{sys.argv}\n\n{text}")
     print(text, file=sys.stderr, end="")
-    print(f"error: this is a fault in t1x, not in what you gave it; its log is {log.name}", file=sys.stderr)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="t1x-fault-", suffix=".log", delete=False, encoding="utf-8") as log:
+            log.write(f"t1x {__version__}, Python {platform.python_version()}, {platform.platform()}\n{sys.argv}\n\n{text}")
+        kept = f"its log is {log.name}"
+    except OSError as error:
+        kept = f"its log can't be kept ({error.strerror})"
+    print(f"error: this is a fault in t1x, not in what you gave it; {kept}", file=sys.stderr)
     return 1

@@ -38,4 +38,6 @@ class CliCart(Root):
     def _fragile(cls, label: str | None) -> str | None:
         if label == "fault":
             raise RuntimeError("a fault of ours")
+        if label == "full":
+            raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)\n[more]")
         return label

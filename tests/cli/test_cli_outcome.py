@@ -84,6 +84,29 @@ def test_a_fault_shows_a_traceback_and_keeps_a_log(folder, monkeypatch):
     assert "cart.gin" in log.read_text()
 
 
+def test_a_fault_is_told_where_its_log_cannot_be_kept(folder, monkeypatch, capsys):
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: [str(folder / "missing")])
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert main(["show", "cart.gin", "--set", "CliCart.label = 'fault'"]) == 1
+    err = capsys.readouterr().err
+    assert "RuntimeError: a fault of ours" in err
+    assert "its log can't be kept" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments", [("show", "cart.gin"), ("list",)])
+def test_a_full_disk_is_the_users_to_mend(folder, arguments):
+    with open("/dev/full", "w") as full:
+        finished = subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert finished.returncode == 2
+    assert finished.stderr == "error: a disk is full; make room and run the command again ([Errno 28] No space left on device)\n"
+
+
+def test_a_full_disk_is_known_by_what_libraries_say(folder, capsys):
+    assert main(["show", "cart.gin", "--set", "CliCart.label = 'full'"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "No space left on device (os error 28)" in line
+
+
 def test_a_module_in_the_working_directory_can_be_imported(folder):
     Path("my_parts.py").write_text("import cli_toys\nclass CliMine(cli_toys.CliPart):\n    'Mine.'\n")
     Path("cart.gin").write_text("import cli_toys\nimport my_parts\nCliCart.part = @CliMine()\n")
