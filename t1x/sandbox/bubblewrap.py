@@ -118,8 +118,7 @@ def _system_links() -> list[str]:
 
 def _write_etc(etc: Path) -> Path:
     """A minimal /etc: what programs need to start and to name the user, and nothing about the host."""
-    etc.mkdir(mode=0o755)
-    etc.chmod(0o755)
+    etc.mkdir()
     (etc / "passwd").write_text(f"root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:{HOME}:/bin/bash\n")
     (etc / "group").write_text("root:x:0:\nagent:x:1000:\n")
     (etc / "hosts").write_text("127.0.0.1 localhost sandbox\n")
@@ -131,4 +130,7 @@ def _write_etc(etc: Path) -> Path:
         elif source.exists():
             target.parent.mkdir(exist_ok=True)
             shutil.copy(source, target)
+    for path in (etc, *etc.rglob("*")):
+        if not path.is_symlink():  # whatever the umask
+            path.chmod(0o755 if path.is_dir() else 0o644)
     return etc

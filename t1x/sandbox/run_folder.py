@@ -45,7 +45,8 @@ class RunFolder:
         try:
             sweep(base)
             self.path = base / f"t1x-sandboxes-{os.getpid()}-{start_ticks(os.getpid())}-{next(_numbers)}"
-            self.path.mkdir(mode=0o711)
+            self.path.mkdir(mode=0o700)
+            self.path.chmod(0o711)  # whatever the umask
         except OSError as error:
             raise ValueError(
                 f"sandboxes can't be kept in {base}: {error.strerror}; choose another folder (field `root`)"

@@ -116,3 +116,12 @@ def test_limits(bubblewrap):
 def test_attacks_on_the_shell_end_with_its_sandbox(bubblewrap, attack):
     _, after = bubblewrap.run_all(attack, "echo alive", timeout=2)
     assert after.output.endswith("alive\n")
+
+
+def test_a_tight_umask_doesnt_reach_into_the_sandbox(bubblewrap):
+    before = os.umask(0o077)
+    try:
+        seen = output(bubblewrap, "id -un; umask; cat data/in.txt; ls -ld /etc /etc/passwd | cut -c1-10")
+    finally:
+        os.umask(before)
+    assert seen.split() == ["agent", "0022", "one", "two", "drwxr-xr-x", "-rw-r--r--"]
