@@ -70,7 +70,8 @@ async def _run_in(
     except BaseException:
         console.print(_stopped(folder, outcome), highlight=False, soft_wrap=True)
         raise
-    console.print(summary(outcome))
+    if outcome.scores:
+        console.print(summary(outcome))
     console.print(_finished(folder, tracked.view), highlight=False, soft_wrap=True)
 
 
