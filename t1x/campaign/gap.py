@@ -19,7 +19,6 @@ from t1x.trajectory.audit import Audit, audit
 class Gap:
     """|o - q| over the loss tokens of some trajectories (Eq. 24b), under one router mode."""
 
-    mode: RouterMode
     mean: float
     """Σ|o - q| / M."""
     stderr: float
@@ -32,7 +31,7 @@ class Gap:
 async def measure_gap(
     trials: Mapping[str, Task], run: RunTrial, trainer: TrainerWorker, modes: Sequence[RouterMode], concurrency: int
 ) -> list[Gap]:
-    """Runs the trials (id to task) by `run` and measures each mode on the same trajectories."""
+    """Runs the trials (id to task) by `run` and measures the gap under each mode, on the same trajectories."""
     rolled = await rollout(trials, batch=len(trials), scheduler=WaitAll(), run=run, concurrency=concurrency)
     batch = Batch.of(rolled.admitted, seed=0)
     violations = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit()).own_turn_violations
@@ -40,13 +39,13 @@ async def measure_gap(
     for mode in modes:
         distance = np.abs(trainer.log_probs(batch, mode) - batch.sampler_logprobs)
         mean, stderr = ratio(np.add.reduceat(distance, batch.offsets), batch.counts)
-        gaps.append(Gap(mode, mean, stderr, batch.loss_tokens, violations))
+        gaps.append(Gap(mean, stderr, batch.loss_tokens, violations))
     return gaps
 
 
 def ratio(sums: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> tuple[float, float]:
     """Σ sums / Σ counts and its standard error, trajectories being independent."""
-    ratio = float(sums.sum() / counts.sum())
-    residual = sums - ratio * counts
+    mean = float(sums.sum() / counts.sum())
+    residual = sums - mean * counts
     n = len(sums)
-    return ratio, float(np.sqrt((residual**2).sum() * n / max(1, n - 1)) / counts.sum())
+    return mean, float(np.sqrt((residual**2).sum() * n / max(1, n - 1)) / counts.sum())

@@ -20,7 +20,7 @@ CURVES = {
     "critic/explained_variance": ("critic", "explained variance (of 1)"),
 }
 """Metric to its name in the figure and its axis."""
-MODES = {"greedy": "greedy", "sampled": "T = 1"}
+LABELS = {"greedy": "greedy", "sampled": "T = 1"}
 """How a reader calls each mode of an evaluation."""
 
 
@@ -58,7 +58,7 @@ def summary(outcome: Outcome) -> Table:
         by_row.setdefault(row, {})[score.step] = f"{score.resolved_rate:.3f} ± {score.stderr:.3f}"
         sizes[row] = str(int(score.metrics["valid"]))
     for (suite, mode), cells in by_row.items():
-        table.add_row(suite, MODES[mode], sizes[suite, mode], *(cells.get(step, "") for step in steps))
+        table.add_row(suite, LABELS[mode], sizes[suite, mode], *(cells.get(step, "") for step in steps))
     return table
 
 
@@ -70,7 +70,7 @@ def _draw(path: Path, outcome: Outcome, title: str) -> None:
             axes[name] = axis
     evaluations: dict[str, list[Evaluation]] = {}
     for score in outcome.scores:
-        name = f"{score.suite}, {MODES[score.mode]}"
+        name = f"{score.suite}, {LABELS[score.mode]}"
         evaluations.setdefault(name, []).append(Evaluation(score.step, score.resolved_rate, score.stderr))
         axes[name] = RATE
     learning_curve(path, list(outcome.steps), series, WINDOW, evaluations=evaluations, axes=axes, title=title)
