@@ -54,7 +54,8 @@ def learning_curve(
     evaluations, axes = evaluations or {}, axes or {}
     label_of = {name: axes.get(name, name) for name in [*evaluations, *series]}
     labels = list(dict.fromkeys(label_of.values()))
-    with _panels(path_png, len(labels), title, window) as panels:
+    untrained = any(each.step is None for points in evaluations.values() for each in points)
+    with _panels(path_png, len(labels), title, _step_label(window, untrained)) as panels:
         for panel, label in zip(panels, labels, strict=True):
             looks = zip(cycle(COLOURS), cycle(MARKERS), strict=False)
             names = [name for name in label_of if label_of[name] == label]
@@ -77,7 +78,7 @@ def study_curve(
     title: str = "",
 ) -> None:
     """One metric of several runs on one panel: run name to its (steps, values), e.g. a warm and a cold critic."""
-    with _panels(path_png, 1, title, window) as (panel,):
+    with _panels(path_png, 1, title, _step_label(window)) as (panel,):
         for (name, (steps, values)), colour in zip(runs.items(), cycle(COLOURS), strict=False):
             _draw_series(panel, name, steps, values, window, colour)
         panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
@@ -86,7 +87,7 @@ def study_curve(
 
 
 @contextmanager
-def _panels(path_png: Path, count: int, title: str, window: int) -> Iterator[list["Axes"]]:
+def _panels(path_png: Path, count: int, title: str, x_label: str) -> Iterator[list["Axes"]]:
     """Panels one above the other that share the x axis; written to the file when the block ends well."""
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     from matplotlib import rc_context
@@ -110,10 +111,17 @@ def _panels(path_png: Path, count: int, title: str, window: int) -> Iterator[lis
         yield panels
         figure.suptitle(title, x=0.01, ha="left", fontsize=12)
         figure.align_ylabels(panels)
-        panels[-1].set_xlabel("training step" + (f" (dots: one step; lines: mean of the last {window})" if window > 1 else ""))
+        panels[-1].set_xlabel(x_label)
         panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
         path_png.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path_png, dpi=150)
+
+
+def _step_label(window: int, untrained: bool = False) -> str:
+    """The x axis' label, with what the looks of points and lines mean."""
+    looks = [f"dots: one step; lines: mean of the last {window}"] if window > 1 else []
+    looks += ["dotted: untrained"] if untrained else []
+    return "training step" + (f" ({'; '.join(looks)})" if looks else "")
 
 
 def _draw_series(panel: "Axes", name: str, steps: Sequence[int], values: Sequence[float | None], window: int, colour: str) -> None:

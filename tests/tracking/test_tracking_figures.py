@@ -63,7 +63,7 @@ def test_learning_curve_draws_points_averages_error_bars_and_levels(tmp_path, dr
     assert image.shape[1] > 800
     resolved, reward = drawn[0].axes
     assert [axis.get_ylabel() for axis in drawn[0].axes] == ["resolved (share)", "reward (P/20)"]
-    assert "training step" in reward.get_xlabel()
+    assert reward.get_xlabel() == "training step (dots: one step; lines: mean of the last 2; dotted: untrained)"
     lines = [list(line.get_ydata()) for line in resolved.lines]
     assert any(np.array_equal(line, [0.0, 0.5, math.nan, 1.0], equal_nan=True) for line in lines), "raw points"
     assert [0.0, 0.25, 0.5, 1.0] in lines, "moving average"
