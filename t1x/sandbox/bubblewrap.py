@@ -9,11 +9,10 @@ Invariants:
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from t1x.sandbox.child import Child, children, kill_child
-from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced
+from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced, as_user, program
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
 _NAMESPACES = (
@@ -40,7 +39,7 @@ class Bubblewrap:
     def __init__(self, run_folder: Path, limits: Limits) -> None:
         """Writes the /etc that all sandboxes of the run folder share. Raises `ValueError` where a program is missing."""
         self._limits = limits
-        self._bwrap = (_program("bwrap"), *_NAMESPACES, *_CONFINED)
+        self._bwrap = (program("bwrap"), *_NAMESPACES, *_CONFINED)
         etc = _write_etc(run_folder / "etc")
         self._root = (
             "--ro-bind",
@@ -88,21 +87,6 @@ class Bubblewrap:
         binds += [part for inside, folder in read_only.items() for part in ("--ro-bind", str(folder), inside)]
         closed = ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", trial.workdir)
         return Launch((*as_user(trial.owner), *self._bwrap, *self._root, *binds, *closed, "--", *argv), env)
-
-
-def as_user(owner: int | None) -> tuple[str, ...]:
-    """The words before a command that make root the trial's user, without any capability or group."""
-    if owner is None:
-        return ()
-    return (_program("chroot"), f"--userspec=+{owner}:+{owner}", "--groups=", "/")  # half of what `setpriv` costs
-
-
-@cache
-def _program(name: str) -> str:
-    found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    if found is None:
-        raise ValueError(f"{name} isn't installed")
-    return found
 
 
 def _system_links() -> list[str]:

@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from t1x.sandbox.bubblewrap import as_user
 from t1x.sandbox.child import Child
-from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced
+from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced, as_user
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
 MARK = "T1X_ROOT"
