@@ -3,6 +3,7 @@
 Invariants:
 - the sandbox's first process is the shell itself, so once bubblewrap's own process has been reaped nothing in its pid namespace
   is alive;
+- bubblewrap's own process is in another session, so no signal that is sent inside (`suspend -f`, `kill 0`) reaches it;
 - bubblewrap never runs as root: root first becomes a user that owns nothing but the trial's folder.
 """
 
@@ -26,7 +27,7 @@ _NAMESPACES = (
     "--gid",
     "1000",
 )
-_CONFINED = ("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1")
+_CONFINED = ("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1", "--new-session")
 SHARED_MEMORY = "/dev/shm"
 """The same folder as /tmp: one folder less to make and to remove in every trial."""
 _MANUALS = shutil.ignore_patterns("*.gz")

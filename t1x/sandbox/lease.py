@@ -49,6 +49,7 @@ class LocalLease:
 
     async def start(self) -> None:
         """Starts the shell. Raises `SandboxError`."""
+        self._trial.allow_entry()
         self._shell = Shell(self._isolation, self._trial, self._output_limit)
         self._children.append(self._shell.child)
         await self._shell.start()
@@ -94,6 +95,7 @@ class LocalLease:
         self, argv: Sequence[str], *, read_only: Mapping[Path, str], writable: Mapping[Path, str], timeout: float
     ) -> ExecResult:
         self._require("stopped")
+        self._trial.allow_entry()
         fresh = FreshRun(self._isolation, self._trial, self._isolation.fresh(self._trial, argv, read_only, writable))
         self._children.append(fresh.child)
         try:

@@ -9,7 +9,7 @@ import os
 import posixpath
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -54,6 +54,18 @@ class TrialFolder:
     def work(self) -> Path:
         """The work folder on the host."""
         return self.mounts[self.workdir]
+
+    def allow_entry(self) -> None:
+        """Gives the trial's user back the rights to its own work folder, where a command took them: what is started next is
+        started there."""
+        with suppress(FileNotFoundError, NotADirectoryError):  # without isolation it can be gone
+            folder = os.open(self.work, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                mode = os.fstat(folder).st_mode
+                if mode & stat.S_IRWXU != stat.S_IRWXU:
+                    os.chmod(f"/proc/self/fd/{folder}", stat.S_IMODE(mode) | stat.S_IRWXU)
+            finally:
+                os.close(folder)
 
     def pipe(self) -> tuple[int, int]:
         """A pipe for output, which belongs to the trial's user so that /dev/stdout can be opened in it."""

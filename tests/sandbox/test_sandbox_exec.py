@@ -55,6 +55,20 @@ def test_a_command_that_ends_the_shell_gets_a_new_one_in_the_work_folder(rig, co
     assert after.output == "[]\ndata\nrun.sh\n"
 
 
+def test_a_shell_is_restarted_in_a_work_folder_that_was_locked(rig):
+    ended, after = rig.run_all("echo a >a; chmod 000 .; exit", "cat a")
+    assert ended.shell_restarted
+    assert after.output == "a\n"
+
+
+@pytest.mark.parametrize("command", ["suspend -f", "kill -STOP 0", "kill -STOP -1; kill -STOP $$ $PPID", "kill -9 0"])
+def test_no_signal_from_inside_reaches_bubblewrap(bubblewrap, command):
+    started = time.monotonic()
+    _, after = bubblewrap.run_all(command, "echo here", timeout=2.0)
+    assert after.output == "here\n"
+    assert time.monotonic() - started < 20  # destroying it isn't held up
+
+
 def test_files_outlive_the_shell(rig):
     result = rig.run_all("echo a >a; echo h >~/h; echo t >${TMPDIR:-/tmp}/t; exit", "cat a ~/h ${TMPDIR:-/tmp}/t")[-1]
     assert result.output == "a\nh\nt\n"

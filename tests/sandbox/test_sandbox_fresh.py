@@ -43,6 +43,15 @@ def test_fresh_process_sees_the_work_folder_and_nothing_else_of_the_agent(rig):
     assert lines[-2] == "ls: cannot access '/nonexistent': No such file or directory"
 
 
+def test_fresh_process_starts_in_a_work_folder_that_was_locked(rig):
+    async def run(lease):
+        await lease.exec("echo a >made; chmod 000 .", 20)
+        await lease.stop()
+        return await fresh(lease, "cat made")
+
+    assert rig.on_lease(run).output == "a\n"
+
+
 def test_fresh_process_has_the_given_folders(rig):
     async def run(lease):
         await lease.stop()
