@@ -2,6 +2,7 @@
 
 Invariants:
 - critic values and behaviour log-probabilities are taken before either network is updated, and the critic is updated first;
+- a warm-up has an order of tasks of its own, so that step n trains on the same tasks however long it was;
 - every batch is audited; a token that isn't what its turn sampled stops the campaign.
 """
 
@@ -29,7 +30,9 @@ class TrainingStep:
     def __init__(self, assembly: Assembly, engine: EngineWorker, trainer: TrainerWorker) -> None:
         self._assembly, self._engine, self._trainer = assembly, engine, trainer
         self._algorithm = assembly.campaign.algorithm
-        self._cursor = PoolCursor(assembly.pool, assembly.campaign.seed)
+        self._cursors = {
+            purpose: PoolCursor(assembly.pool, stream(assembly.campaign.seed, "epochs", purpose)) for purpose in ("warmup", "train")
+        }
 
     async def warm_up_critic(self, index: int) -> dict[str, float]:
         """One rollout batch that updates only the critic."""
@@ -61,7 +64,7 @@ class TrainingStep:
 
     async def _rollout(self, purpose: str, step: int, clock: "_Clock") -> tuple[Batch, dict[str, float], RolloutBatch]:
         campaign = self._assembly.campaign
-        tasks = self._cursor.take(campaign.scheduler.launches(campaign.batch))
+        tasks = self._cursors[purpose].take(campaign.scheduler.launches(campaign.batch))
         with clock.measure("rollout"), self._assembly.progress.phase(f"{purpose} rollout {step}", len(tasks)) as phase:
             rolled = await rollout(
                 named(purpose, step, tasks),

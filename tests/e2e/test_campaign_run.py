@@ -134,9 +134,21 @@ def test_a_run_can_start_from_anothers_weights(run: Run, tmp_path: Path) -> None
     assert (other.folder / "checkpoints/start/policy/model.safetensors").read_bytes() == (start / "model.safetensors").read_bytes()
 
 
-def test_evaluating_never_changes_training(run: Run, tmp_path: Path) -> None:
-    silent = run_tiny(tmp_path, "Campaign.suites = []", "Campaign.scheduler = @WaitAll()")
-    watched = run_tiny(tmp_path / "watched", "Campaign.scheduler = @WaitAll()")
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Without an evaluation."""
+    return run_tiny(tmp_path_factory.mktemp("runs"), "Campaign.suites = []", "Campaign.scheduler = @WaitAll()")
+
+
+def test_a_warm_up_changes_nothing_but_the_critic(silent: Run, tmp_path: Path) -> None:
+    cold = run_tiny(tmp_path, "Campaign.suites = []", "Campaign.scheduler = @WaitAll()", "Campaign.critic_warmup = 0")
+    assert silent.history["rollout/reward_mean"] == cold.history["rollout/reward_mean"], "the same tasks in every step"
+    assert silent.history["rollout/loss_tokens"][1] == cold.history["rollout/loss_tokens"][1], "the same samples of the start"
+    assert silent.history["critic/value_mean"][1] != cold.history["critic/value_mean"][1]
+
+
+def test_evaluating_never_changes_training(silent: Run, tmp_path: Path) -> None:
+    watched = run_tiny(tmp_path, "Campaign.scheduler = @WaitAll()")
     one, other = (load_pretrained(each.folder / "checkpoints" / "start" / "policy") for each in (silent, watched))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
     assert silent.history["rollout/reward_mean"] == watched.history["rollout/reward_mean"], "the same tasks in every step"
