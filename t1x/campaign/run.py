@@ -5,6 +5,7 @@ Invariant: when it returns or raises, no sandbox is left and the tracked run is 
 
 import asyncio
 import hashlib
+import shutil
 from pathlib import Path
 
 from rich.console import Console
@@ -19,18 +20,21 @@ from t1x.config.mapping import to_mapping
 from t1x.rollout.streams import stream
 from t1x.sandbox.protocol import SandboxHost
 from t1x.tasks.pool import TaskPool
+from t1x.tracking.signals import like_ctrl_c
 
 
 def run_campaign(resolved: Resolved) -> Path:
     """Runs the campaign and returns its folder. Raises `ValueError` for what the user can mend (a host without bubblewrap, an
-    unwritable folder); `KeyboardInterrupt` after Ctrl-C or SIGTERM."""
+    unwritable folder); `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
     assert isinstance(resolved.root, Campaign)
-    return asyncio.run(_run(resolved.root, resolved.path))
+    with like_ctrl_c():
+        return asyncio.run(_run(resolved.root, resolved.path))
 
 
 async def _run(campaign: Campaign, file: Path) -> Path:
     pool = campaign.pool.build()
     suites = {suite.name: suite.pool.build() for suite in campaign.suites}
+    campaign.start.check(campaign.model)
     host = campaign.sandbox.build()
     try:
         folder = new_folder(campaign, file.stem)
@@ -48,8 +52,10 @@ async def _run_in(
     console = Console()
     console.print(f"{folder.name}: {file}", highlight=False, soft_wrap=True)
     outcome = Outcome()
+    begun = False
     try:
         with campaign.tracking.build(folder, folder.name) as tracked, ProgressReport(console) as progress:
+            begun = True
             tracked.params(to_mapping(campaign))
             tracked.artifact(folder / "config.gin")
             assembly = Assembly(
@@ -68,7 +74,10 @@ async def _run_in(
                 for path in write_report(folder / "report", outcome, folder.name):
                     tracked.artifact(path, "report")
     except BaseException:
-        console.print(_stopped(folder, outcome), highlight=False, soft_wrap=True)
+        if begun:
+            console.print(_stopped(folder, outcome), highlight=False, soft_wrap=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     if outcome.scores:
         console.print(summary(outcome))

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from t1x.model.qwen3_moe import Qwen3Moe
+from t1x.model.qwen3_moe import Model, Qwen3Moe
 from t1x.model.transformer import MoeTransformer
 from t1x.model.value import ValueModel
 
@@ -83,17 +84,35 @@ def load_pretrained(folder: str | Path, network: type[Network] = MoeTransformer)
     folder = Path(folder)
     try:
         config = json.loads((folder / "config.json").read_text())
+        if not isinstance(config, dict):
+            raise ValueError("config.json isn't an object")
         files = sorted(folder.glob("*.safetensors"))
         weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
     except (OSError, ValueError, SafetensorError) as error:
         raise ValueError(f"{folder} holds no readable model: {error}") from error
     if not files:
         raise ValueError(f"{folder} holds no .safetensors file")
-    if ARCHITECTURES[network] not in config.get("architectures", ()):
+    if ARCHITECTURES[network] not in (config.get("architectures") or ()):
         raise ValueError(f"{folder} holds {config.get('architectures')}, expected {ARCHITECTURES[network]}")
-    model = network(from_hf_config(config))
-    load_hf(model, weights)
+    try:
+        model = network(from_hf_config(config))
+        load_hf(model, weights)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise ValueError(f"{folder / 'config.json'}: {wrong}") from error
+    except ValueError as error:
+        raise ValueError(f"{folder} holds no readable model: {error}") from error
     return model
+
+
+def require_same(stored: Qwen3Moe, wanted: Model, folder: str | Path) -> None:
+    """Raises `ValueError` where a model that was read from `folder` isn't of the wanted architecture: other sizes, or the same
+    ones computed in another way."""
+    apart = INITIAL | {"max_position_embeddings"}
+    has, wants = stored.model_dump(exclude=apart), wanted.model_dump(exclude=apart)
+    other = [f"{name} = {has.get(name)} (the experiment has {value})" for name, value in wants.items() if has.get(name) != value]
+    if other:
+        raise ValueError(f"{folder} holds another model: {', '.join(other)}")
 
 
 def hf_config(model: MoeTransformer | ValueModel) -> dict[str, Any]:
@@ -119,6 +138,8 @@ def from_hf_config(config: Mapping[str, Any]) -> Qwen3Moe:
     if config.get("model_type") != "qwen3_moe":
         raise ValueError(f"model_type {config.get('model_type')!r} isn't supported, expected 'qwen3_moe'")
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if not isinstance(rope, Mapping):
+        raise ValueError(f"rope_parameters = {rope!r} isn't an object")
     plain = {
         "rope_type": (rope.get("rope_type", "default"), "default"),
         "decoder_sparse_step": (config.get("decoder_sparse_step", 1), 1),

@@ -8,19 +8,18 @@ import fcntl
 import json
 import logging
 import os
-import signal
 import sqlite3
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from types import FrameType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from t1x.tracking.log import MetricLog, check_name
 from t1x.tracking.params import flatten, shorten
+from t1x.tracking.signals import like_ctrl_c
 
 BATCH = 500
 """Metrics that wait for the store at most (MLflow takes 1000 at once)."""
@@ -51,8 +50,8 @@ class MLflowRun:
             self.id = self._client.create_run(
                 experiment_id, run_name=self._name, tags={"t1x.folder": str(self._folder)}
             ).info.run_id
-            self._old_sigterm = _sigterm_like_ctrl_c()
-            opened.pop_all()
+            opened.enter_context(like_ctrl_c())
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -65,9 +64,7 @@ class MLflowRun:
                 f"The tracking store {self._uri} couldn't be brought up to date ({lost}); see {self._folder / 'log.jsonl'}."
             )
         finally:
-            self._log.close()
-            if self._old_sigterm is not None:
-                signal.signal(signal.SIGTERM, self._old_sigterm)
+            self._opened.close()
 
     def params(self, config: Mapping[str, object]) -> None:
         flat = flatten(config)
@@ -181,17 +178,3 @@ def _check_sqlite(database: Path) -> None:
         raise ValueError(
             f"the tracking store {database} can't be used ({error}): move it away or set MLflowTracking.uri"
         ) from error
-
-
-def _sigterm_like_ctrl_c() -> Any:
-    """Makes SIGTERM end the process as Ctrl-C does, unless someone already handles it; returns the handler to restore, or None."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return None
-
-    def interrupt(_number: int, frame: FrameType | None) -> None:
-        handler = signal.getsignal(signal.SIGINT)
-        if not callable(handler):
-            raise KeyboardInterrupt
-        handler(signal.SIGINT, frame)
-
-    return signal.signal(signal.SIGTERM, interrupt)

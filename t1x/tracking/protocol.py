@@ -15,7 +15,8 @@ from t1x.config import Component
 
 
 class TrackedRun(AbstractContextManager["TrackedRun"], Protocol):
-    """A run that is being tracked; a context manager. It ends as FINISHED, KILLED (Ctrl-C, SIGTERM, cancelled) or FAILED."""
+    """A run that is being tracked; a context manager. It ends as FINISHED, KILLED (Ctrl-C, SIGTERM,
+    SIGHUP, cancelled) or FAILED."""
 
     id: str
     """The run's name in the tracking store; set when the block is entered."""

@@ -74,7 +74,12 @@ def assert_nothing_left(process: subprocess.Popen[str], sandboxes: Path) -> None
 
 @pytest.mark.parametrize(
     ("number", "said"),
-    [(signal.SIGINT, "untrained"), (signal.SIGINT, "demonstrations recorded"), (signal.SIGTERM, "critic warm-up")],
+    [
+        (signal.SIGINT, "untrained"),
+        (signal.SIGINT, "demonstrations recorded"),
+        (signal.SIGTERM, "critic warm-up"),
+        (signal.SIGHUP, "untrained"),
+    ],
 )
 def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: int, said: str) -> None:
     runs, sandboxes = folders

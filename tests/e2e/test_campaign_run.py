@@ -99,6 +99,31 @@ def test_a_store_that_cannot_be_opened_leaves_no_sandbox(tmp_path: Path) -> None
         with pytest.raises(ValueError, match=r"store\.db can't be used"):
             run_campaign(load(EXPERIMENT, set=settings(tmp_path / "runs", sandboxes, store)))
         assert list(sandboxes.iterdir()) == []
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (("Campaign.start = @CheckpointStart()", "CheckpointStart.path = 'nowhere'"), "nowhere holds no readable model"),
+        (("SupervisedStart.pool = @FolderPool()", "FolderPool.path = 'nowhere'"), "nowhere: no such folder"),
+    ],
+)
+def test_a_start_that_cannot_be_made_is_refused_before_anything_runs(tmp_path: Path, changes: tuple[str, ...], said: str) -> None:
+    with open_folder() as sandboxes:
+        with pytest.raises(ValueError, match=said):
+            run_campaign(load(EXPERIMENT, set=settings(tmp_path / "runs", sandboxes, *changes)))
+        assert list(sandboxes.iterdir()) == []
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_start_of_another_architecture_is_refused(run: Run, tmp_path: Path) -> None:
+    path = f"CheckpointStart.path = '{run.folder / 'checkpoints' / 'final' / 'policy'}'"
+    with open_folder() as sandboxes:
+        changes = ("Campaign.start = @CheckpointStart()", path, "Qwen3Moe.num_experts_per_tok = 1")
+        with pytest.raises(ValueError, match="num_experts_per_tok = 2"):
+            run_campaign(load(EXPERIMENT, set=settings(tmp_path / "runs", sandboxes, *changes)))
+    assert not (tmp_path / "runs").exists()
 
 
 def test_its_config_loads_back_to_the_same_tree(run: Run) -> None:

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -5,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from t1x.model.checkpoint import load_hf, load_pretrained, save_pretrained, to_hf
+from t1x.model.checkpoint import load_hf, load_pretrained, require_same, save_pretrained, to_hf
 from t1x.model.qwen3_moe import Qwen3Moe
 from t1x.model.value import ValueModel
 
@@ -80,6 +81,37 @@ def test_folders_that_hold_no_model_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model" / "model.safetensors").unlink()
     with pytest.raises(ValueError, match=r"no .safetensors file"):
         load_pretrained(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"hidden_size": "x"}, "config.json: hidden_size: "),
+        ({"hidden_size": None}, "config.json: hidden_size: "),
+        ({"hidden_size": 32}, "no readable model: weight "),
+        ({"architectures": None}, "holds None"),
+        ({"rope_parameters": "x"}, "rope_parameters = 'x'"),
+    ],
+)
+def test_a_config_that_describes_no_model_is_refused_with_its_folder(tmp_path: Path, change: dict, said: str) -> None:
+    folder = tmp_path / "model"
+    save_pretrained(SPEC.build(seed=1), folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(ValueError, match="model") as refused:
+        load_pretrained(folder)
+    assert str(folder) in str(refused.value)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_same_weights_in_another_architecture_are_another_model() -> None:
+    """Top-k, heads and RoPE change what is computed, not the shape of a single weight."""
+    require_same(SPEC, SPEC.model_copy(update={"max_position_embeddings": 9, "router_init_std": 1.0}), "there")
+    for change in ({"num_experts_per_tok": 1}, {"rope_theta": 5.0}, {"norm_topk_prob": not SPEC.norm_topk_prob}):
+        ((name, value),) = change.items()
+        with pytest.raises(ValueError, match=rf"there holds another model: {name} = .*the experiment has {value}"):
+            require_same(SPEC, SPEC.model_copy(update=change), "there")
 
 
 def test_seeds_decide_initial_weights() -> None:

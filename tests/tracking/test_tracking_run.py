@@ -133,7 +133,9 @@ with run:
 LOOPING = KILLED.replace("time.sleep(60)", "asyncio.run(asyncio.sleep(60))")
 
 
-@pytest.mark.parametrize(("code", "number"), [(KILLED, signal.SIGINT), (KILLED, signal.SIGTERM), (LOOPING, signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("code", "number"), [(KILLED, signal.SIGINT), (KILLED, signal.SIGTERM), (LOOPING, signal.SIGTERM), (LOOPING, signal.SIGHUP)]
+)
 def test_killed_by_a_signal(runs, code, number, tmp_path):
     folder = runs / tmp_path.name
     with subprocess.Popen(
@@ -150,11 +152,22 @@ def test_killed_by_a_signal(runs, code, number, tmp_path):
     assert logged(folder)[0]["metrics"] == {"a": 1.0}
 
 
-def test_sigterm_handler_is_put_back(run):
-    before = signal.getsignal(signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_handlers_are_put_back(run, number):
+    assert signal.getsignal(number) is signal.SIG_DFL
     with run:
-        assert signal.getsignal(signal.SIGTERM) is not before
-    assert signal.getsignal(signal.SIGTERM) is before
+        assert callable(signal.getsignal(number))
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_an_ignored_hang_up_stays_ignored(run):
+    """As `nohup` has it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with run:
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_every_metric_is_in_the_log_before_the_block_ends(runs, run):
