@@ -10,8 +10,11 @@ from collections.abc import Sequence
 
 MISTAKES = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 """What rooms raise for something that the user did. `ConfigError` is a `ValueError`."""
-FULL = re.compile("no space left on device|disk quota exceeded|disk is full", re.IGNORECASE)
-"""How the system, safetensors and SQLite say it; each library has an exception of its own for it."""
+EXHAUSTED = {
+    "a disk is full; make room and run the command again": re.compile("no space left|quota exceeded|disk is full", re.IGNORECASE),
+    "memory ran out; choose smaller sizes": re.compile("can(no|')t allocate memory", re.IGNORECASE),
+}
+"""How the system, safetensors, SQLite and torch say it (each with an exception of its own), and what to do about it."""
 
 
 def outcome(arguments: Sequence[str] | None) -> int:
@@ -29,9 +32,10 @@ def outcome(arguments: Sequence[str] | None) -> int:
         print(f"error: {_message(mistake)}", file=sys.stderr)
         return 2
     except Exception as fault:
-        if FULL.search(str(fault)):
-            print(f"error: a disk is full; make room and run the command again ({str(fault).splitlines()[0]})", file=sys.stderr)
-            return 2
+        for advice, said in EXHAUSTED.items():
+            if said.search(str(fault)):
+                print(f"error: {advice} ({str(fault).splitlines()[0]})", file=sys.stderr)
+                return 2
         return _fault(fault)
     return 0
 

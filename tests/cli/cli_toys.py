@@ -40,4 +40,8 @@ class CliCart(Root):
             raise RuntimeError("a fault of ours")
         if label == "full":
             raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)\n[more]")
+        if label == "large":
+            import torch
+
+            torch.empty(2**60)
         return label

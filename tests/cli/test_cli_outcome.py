@@ -101,6 +101,12 @@ def test_a_full_disk_is_the_users_to_mend(folder, arguments):
     assert finished.stderr == "error: a disk is full; make room and run the command again ([Errno 28] No space left on device)\n"
 
 
+def test_sizes_beyond_the_memory_are_the_users_to_mend(folder, capsys):
+    assert main(["show", "cart.gin", "--set", "CliCart.label = 'large'"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: memory ran out; choose smaller sizes ([enforce fail")
+
+
 def test_a_full_disk_is_known_by_what_libraries_say(folder, capsys):
     assert main(["show", "cart.gin", "--set", "CliCart.label = 'full'"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
