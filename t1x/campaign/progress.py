@@ -9,6 +9,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 QUIET = 20.0
 """Seconds between two lines of a phase where there is no terminal."""
+BAR = 12
+NUMBERS = BAR + len(" 9999/9999 0:00:00 elapsed, 0:00:00 left  ")
+"""Columns that a bar and its numbers take; title and note share the rest, so that they are what is cut."""
 
 
 class Phase:
@@ -18,13 +21,13 @@ class Phase:
         self._report, self._title, self._total = report, title, total
         self._done = 0
         self._started = self._spoke = time.monotonic()
-        self._bar = report.bars.add_task(title, total=total, note="") if report.live else None
+        self._bar = report.bars.add_task(cut(title, report.room), total=total, note="") if report.live else None
 
     def advance(self, note: str = "") -> None:
         """One more is done; `note` is a few words on how it goes."""
         self._done += 1
         if self._bar is not None:
-            self._report.bars.update(self._bar, completed=self._done, note=note)
+            self._report.bars.update(self._bar, completed=self._done, note=cut(note, self._report.room - len(self._title)))
         elif time.monotonic() - self._spoke > QUIET and self._done < self._total:
             self._spoke = time.monotonic()
             left = (self._spoke - self._started) * (self._total - self._done) / self._done
@@ -43,7 +46,7 @@ class ProgressReport:
         self.live = console.is_terminal
         self.bars = Progress(
             TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=BAR),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("elapsed,"),
@@ -62,6 +65,11 @@ class ProgressReport:
         if self.live:
             self.bars.stop()
 
+    @property
+    def room(self) -> int:
+        """Columns for title and note."""
+        return self.console.width - NUMBERS - 1
+
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Phase]:
         """A phase; its bar goes when the block ends."""
@@ -74,3 +82,8 @@ class ProgressReport:
     def say(self, text: str) -> None:
         """One line that stays."""
         self.console.print(text, highlight=False, soft_wrap=True)
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most `width` columns (none below 4)."""
+    return text if len(text) <= width else f"{text[: width - 1]}…" if width >= 4 else ""
