@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Literal
 
+import torch
+
 from t1x.campaign.assembly import first, named, trial_runner
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.gap import Gap, measure_gap
@@ -31,6 +33,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     policy = arguments.policy or _newest()
+    torch.set_num_threads(1)
     root = load(EXPERIMENT, set=[f"Campaign.seed = {arguments.seed}"]).root
     assert isinstance(root, Campaign)
     print(f"{policy}: {arguments.tasks} trials at temperature 1, seed {arguments.seed}; mean |o - q| ± standard error over trials")

@@ -71,6 +71,8 @@ class Campaign(Root):
     """Where the agent's commands run."""
     concurrency: Annotated[int, Role.PLACEMENT, Field(ge=1)] = 64
     """Trials, and so sandboxes, alive at a time."""
+    threads: Annotated[int, Role.PLACEMENT, Field(ge=1)] = 1
+    """PyTorch threads of this process: small models are fastest with 1, and sandboxes need the other cores."""
     tracking: Annotated[Tracking, Role.PLACEMENT] = MLflowTracking()
     """Where metrics and artifacts are kept."""
     runs: Annotated[Path, Role.PLACEMENT] = Path("runs")

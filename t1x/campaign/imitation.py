@@ -26,7 +26,7 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
     whole = [trial for trial in (*verified, *others) if trial.ended_by is EndedBy.DONE]
     if not whole:
         raise failure(f"none of {len(tasks)} demonstrations came to its end", [*verified, *others])
-    assembly.progress.say(f"{len(whole)} of {len(tasks)} demonstrations recorded ({type(start.demonstrations).__name__})")
+    assembly.progress.say(f"{len(whole)} of {len(tasks)} demonstrations recorded by {start.demonstrations!r}")
     trajectories = [trajectory for trial in whole for trajectory in trial.trajectories]
     metrics = evaluation_metrics(verified)
     if "resolved_rate" in metrics:

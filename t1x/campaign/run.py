@@ -8,6 +8,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from t1x.campaign.assembly import Assembly
@@ -32,6 +33,7 @@ def run_campaign(resolved: Resolved) -> Path:
 
 
 async def _run(campaign: Campaign, file: Path) -> Path:
+    torch.set_num_threads(campaign.threads)
     pool = campaign.pool.build()
     suites = {suite.name: suite.pool.build() for suite in campaign.suites}
     campaign.start.check(campaign.model)

@@ -43,7 +43,6 @@ class ContinuousBatching:
                 f"context_length ({spec.context_length}) exceeds the model's max_position_embeddings "
                 f"({model.max_position_embeddings})"
             )
-        torch.set_num_threads(spec.threads)
         self.version = version
         slots, context = spec.max_sessions, spec.context_length
         self._context, self._vocabulary = context, model.vocab_size

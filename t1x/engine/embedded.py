@@ -21,8 +21,6 @@ class EmbeddedEngine(Engine):
     recomputed at its next turn; where all are sampling, requests wait."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Of weights, activations and cache. The trainer's is float32: with bfloat16 the two differ as they do in production."""
-    threads: Annotated[int, Role.PLACEMENT, Field(gt=0)] = 1
-    """Threads that torch uses in this process; small models are fastest with 1."""
 
     def build(self, model: Model, weights: "Mapping[str, Tensor]", version: int = 0) -> EngineWorker:
         from t1x.engine.continuous import ContinuousBatching

@@ -8,6 +8,7 @@ import fcntl
 import json
 import logging
 import os
+import shlex
 import sqlite3
 import tempfile
 import time
@@ -38,7 +39,7 @@ class MLflowRun:
 
     def __init__(self, uri: str, experiment: str, folder: Path, name: str) -> None:
         self._uri, self._experiment, self._folder, self._name = uri, experiment, folder, name
-        self.view = uri if uri.startswith("http") else f"mlflow ui --backend-store-uri {uri}"
+        self.view = uri if uri.startswith("http") else f"mlflow ui --backend-store-uri {shlex.quote(uri)}"
         self._pending: list[Any] = []
         self._flushed = time.monotonic()
 

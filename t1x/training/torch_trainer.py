@@ -33,7 +33,6 @@ class TorchTrainerWorker:
     """Actor, critic and their optimizers; what each method means stands at `TrainerWorker`."""
 
     def __init__(self, spec: TorchTrainer, algorithm: PPO, actor: MoeTransformer, critic: ValueModel) -> None:
-        torch.set_num_threads(spec.threads)
         self.spec, self.algorithm, self.actor, self.critic = spec, algorithm, actor, critic
         self.actor_optimizer = spec.actor_optimizer.build(actor.parameters())
         self.critic_optimizer = spec.critic_optimizer.build(critic.parameters())

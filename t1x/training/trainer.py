@@ -66,8 +66,6 @@ class TorchTrainer(Trainer):
     """Of the value network."""
     tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1024
     """Padded tokens of one forward pass; bounds memory and padding, changes no result. A longer sample is alone in its pass."""
-    threads: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1
-    """PyTorch threads of the process."""
 
     @model_validator(mode="after")
     def _constant_learning_rates(self) -> "TorchTrainer":

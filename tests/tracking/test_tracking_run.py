@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,6 +46,8 @@ def test_it_says_how_its_store_is_looked_at(tmp_path):
     run = tmp_path / "run"
     assert MLflowTracking().build(run, "run").view == f"mlflow ui --backend-store-uri sqlite:///{tmp_path / 'mlflow.db'}"
     assert MLflowTracking(uri="http://host:5000").build(run, "run").view == "http://host:5000"
+    spaced = MLflowTracking().build(tmp_path / "my runs" / "run", "run").view
+    assert shlex.split(spaced)[-1] == f"sqlite:///{tmp_path / 'my runs' / 'mlflow.db'}"
 
 
 def test_run_is_read_back_whole(runs, run, tmp_path):
