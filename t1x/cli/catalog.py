@@ -29,11 +29,11 @@ _SIGNS = {
 def catalog(name: str | None) -> str:
     """The text of `t1x list NAME`. Raises `ValueError` for a name that is neither a kind nor a component."""
     if name is None:
-        kinds = [(kind, members(kind_class), _first_sentence(kind_class)) for kind, kind_class in sorted(Component.kinds.items())]
+        kinds = [(kind, members(kind_class), first_sentence(kind_class)) for kind, kind_class in sorted(Component.kinds.items())]
         return _table([[kind, str(len(names)), about] for kind, names, about in kinds if names])
     if name in Component.kinds:
         cls = Component.kinds[name]
-        rows = [[member, _first_sentence(Component.registry[member])] for member in members(cls)]
+        rows = [[member, first_sentence(Component.registry[member])] for member in members(cls)]
         return f"{_heading(cls)}\n\n{_table(rows) or 'No component of this kind is installed.'}"
     if name in Component.registry:
         component = Component.registry[name]
@@ -100,9 +100,10 @@ def _type(annotation: Any) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
-def _first_sentence(component: type[Component]) -> str:
+def first_sentence(component: type[Component]) -> str:
+    """A full stop ends it where a capital or a backtick follows, and not after `e.g.` or `i.e.`: `Eq. 20` goes on."""
     text = " ".join((component.__doc__ or "").split())
-    return re.split(r"(?<=\.)\s", text)[0]
+    return re.split(r"(?<=\.)(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z`])", text)[0]
 
 
 def _heading(component: type[Component]) -> str:

@@ -20,7 +20,7 @@ class Reward(Component):
 
 
 class TestCountReward(Reward):
-    """r = P / S: how many assertions pass, in units of S; an absolute count that isn't clamped (Eq. 20)."""
+    """r = P / S: how many assertions pass, in units of S; an absolute count that isn't clamped (T1 report, Eq. 20)."""
 
     __test__: ClassVar[bool] = False
     """The name begins like a test's; pytest is told that it isn't one."""

@@ -12,7 +12,7 @@ class CliPart(Component):
 
 
 class CliWheel(CliPart):
-    """Something round. It turns."""
+    """Something round, e.g. A of Eq. 20. It turns."""
 
     spokes: Annotated[int, Role.SCALE, Field(ge=0, lt=100)] = 8
     """Number of

@@ -7,7 +7,8 @@ from cli_toys import CliCart, CliWheel
 
 from t1x import __version__
 from t1x.cli import main
-from t1x.config import load
+from t1x.cli.catalog import first_sentence
+from t1x.config import Component, discover, load
 
 CART = "import cli_toys\nCliCart.part = @CliWheel()\n"
 
@@ -60,14 +61,30 @@ def test_list_of_kinds_counts_components(capsys):
 
 def test_list_of_a_kind_has_a_line_for_each_component(capsys):
     assert main(["list", "CliPart"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["CliPart", "A part of a toy.", "", "CliWheel  Something round."]
+    assert capsys.readouterr().out.splitlines() == [
+        "CliPart",
+        "A part of a toy.",
+        "",
+        "CliWheel  Something round, e.g. A of Eq. 20.",
+    ]
+
+
+def test_every_summary_is_a_whole_sentence():
+    discover()
+    ours = [cls for cls in (*Component.kinds.values(), *Component.registry.values()) if cls.__module__.startswith("t1x.")]
+    assert len(ours) > 30
+    for cls in ours:
+        summary = first_sentence(cls)
+        assert summary.endswith("."), summary
+        assert not summary.endswith(("Eq.", "e.g.", "i.e.")), summary
+        assert summary.count("(") == summary.count(")"), summary
 
 
 def test_list_of_a_component_shows_its_fields(capsys):
     assert main(["list", "CliWheel"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "CliWheel",
-        "Something round. It turns.",
+        "Something round, e.g. A of Eq. 20. It turns.",
         "kind CliPart, module cli_toys",
         "",
         "CliWheel.spokes: int, ≥ 0, < 100; default 8; scale",
