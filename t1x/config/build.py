@@ -43,6 +43,8 @@ class Builder:
     def __init__(self, table: Table, complete: bool = True) -> None:
         """`complete` is false where some statements couldn't be read, so that what is missing may not be missing."""
         self.origins: dict[str, Origin | None] = {}
+        self.scopes: dict[str, dict[str, str]] = {}
+        """By component name: each path in the tree where one is built, with its scope."""
         self.problems: list[Problem] = []
         self._table = table
         self._complete = complete
@@ -69,6 +71,7 @@ class Builder:
     def _component(self, component: type[Component], spot: _Spot, given: Component | None = None) -> Any:
         """Builds a component from its bindings; what isn't bound comes from `given` (an instance that is some field's default), or
         else from the component's own defaults."""
+        self.scopes.setdefault(component.__name__, {})[spot.path] = spot.scope
         taken = self._table.take(component.__name__, spot.scope)
         bindings = {name: binding for name, binding in taken.items() if name in component.model_fields}
         attempt = Attempt(component, spot.scope, spot.origin, bindings)

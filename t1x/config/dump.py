@@ -48,7 +48,7 @@ class _Scopes:
         taken = {""}
         for path, component in found:
             alone = component is root or classes.count(type(component)) == 1
-            scope = "" if alone else _unused(_scope_name(path), taken)
+            scope = "" if alone else _unused(scope_name(path), taken)
             taken.add(scope)
             self.entries.append((path, scope, component))
 
@@ -74,7 +74,7 @@ def _walk_value(value: Any, path: str) -> Iterator[tuple[str, Component]]:
             yield from _walk_value(item, f"{path}[{index}]")
 
 
-def _scope_name(path: str) -> str:
+def scope_name(path: str) -> str:
     """The path below the root as an identifier."""
     _, _, below = path.partition(".")
     return "_".join("".join(letter if letter.isalnum() and letter.isascii() else " " for letter in below).split())

@@ -1,6 +1,6 @@
 """A Gin file resolved into one typed tree."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,13 @@ from t1x.config.component import Component
 from t1x.config.discover import discover
 from t1x.config.names import closest
 from t1x.config.places import find, shown, siblings
-from t1x.config.problem import ConfigError, Origin, Problem
+from t1x.config.problem import ConfigError, Origin
 from t1x.config.reader import Source, read
 from t1x.config.root import Root
-from t1x.config.statement import Binding, scoped
+from t1x.config.statement import Binding
 from t1x.config.table import Table
 from t1x.config.top import top
+from t1x.config.unreached import notes, problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +49,17 @@ def load(path: str | Path, *, set: Sequence[str] = ()) -> Resolved:
         raise ConfigError(problems or error.problems) from None
     builder = Builder(table, source.complete)
     root = builder.root(component)
-    notes: list[str] = []
+    noted: list[str] = []
     unreached = [binding for binding in table.bindings if binding not in table.reached]
     if unreached and not problems:
         replaced = _reached_before(source, component)
-        notes = _notes(binding for binding in unreached if binding in replaced)
-        problems = [_reaches_nothing(binding, table, component) for binding in unreached if binding not in replaced]
+        noted = notes((binding for binding in unreached if binding in replaced), builder.scopes)
+        problems = [problem(binding, builder.scopes, component) for binding in unreached if binding not in replaced]
     problems += builder.problems
     if problems:
         raise ConfigError(problems)
     assert isinstance(root, Root), "a tree without problems is built"
-    return Resolved(root, builder.origins, tuple(notes), file)
+    return Resolved(root, builder.origins, tuple(noted), file)
 
 
 def _reached_before(source: Source, component: type[Component]) -> set[Binding]:
@@ -69,25 +70,3 @@ def _reached_before(source: Source, component: type[Component]) -> set[Binding]:
         Builder(table).root(component)
         reached |= table.reached
     return reached
-
-
-def _notes(bindings: Iterable[Binding]) -> list[str]:
-    """One note for all bindings of a file that had the same component."""
-    fields: dict[tuple[str, str], list[Binding]] = {}
-    for binding in bindings:
-        fields.setdefault((binding.origin.file, scoped(binding.scope, binding.component)), []).append(binding)
-    return [
-        f"{same[0].origin}: {name} has no effect here ({', '.join(binding.field for binding in same)}): its component was replaced"
-        for (_, name), same in fields.items()
-    ]
-
-
-def _reaches_nothing(binding: Binding, table: Table, component: type[Component]) -> Problem:
-    name = binding.component
-    if name == component.__name__:
-        reason = f"the root stands in no scope; write {name}.{binding.field}"
-    elif binding.scope and name in table.built:
-        reason = f"no {name} is built in the scope {binding.scope}; refer to it as @{binding.scope}/{name}()"
-    else:
-        reason = f"no {name} is in the tree; bind a field to @{name}(), or remove this"
-    return Problem(f"{binding.name} reaches nothing: {reason}", binding.origin)

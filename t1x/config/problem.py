@@ -18,11 +18,13 @@ class Origin:
     """Path as a user would write it, or `--set`."""
     line: int | None = None
     """Line in the file, or number of the `--set`, from 1; None for a file as a whole."""
+    text: str | None = None
+    """What the `--set` says; None for a file."""
 
     def __str__(self) -> str:
-        if self.line is None:
-            return self.file
-        return f"{self.file}{' ' if self.file == SETTING else ':'}{self.line}"
+        if self.text is not None:
+            return f"{self.file} {_cut(self.text)!r}"
+        return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class ConfigError(ValueError):
         if len(self.problems) == 1:
             return str(self.problems[0])
         return "\n".join([f"{len(self.problems)} problems", *(f"  {problem}" for problem in self.problems)])
+
+
+def _cut(text: str) -> str:
+    """A text of at most 61 characters, cut in the middle."""
+    return text if len(text) <= 61 else f"{text[:40]}…{text[-20:]}"
 
 
 def _in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:

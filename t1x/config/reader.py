@@ -37,7 +37,7 @@ def read(path: Path, settings: Sequence[str] = ()) -> Source:
     source = Source()
     _read_file(path, source, inside=(), done=set())
     for number, text in enumerate(settings, start=1):
-        _read_setting(text, Origin(SETTING, number), source)
+        _read_setting(text, Origin(SETTING, number, text), source)
     return source
 
 
@@ -83,7 +83,7 @@ def _read_setting(text: str, origin: Origin, source: Source) -> None:
     for problem in problems:
         source.fail(problem)
     if not statements and not problems:
-        source.problems.append(Problem(f"{text!r} sets nothing; write e.g. --set 'Campaign.seed = 1'", origin))
+        source.problems.append(Problem("sets nothing; write e.g. --set 'Campaign.seed = 1'", origin))
     for statement in statements:
         if isinstance(statement, Include):
             source.problems.append(Problem("an include stands in a file; --set takes bindings and macros", origin))

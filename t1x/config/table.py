@@ -18,8 +18,6 @@ class Table:
         self.macros: dict[str, Definition] = {}
         self.reached: set[Binding] = set()
         """Bindings whose component was built in a scope where they apply, overridden or not."""
-        self.built: set[str] = set()
-        """Names of the components that were built."""
         self._by_component: dict[str, list[Binding]] = defaultdict(list)
         for statement in statements:
             if isinstance(statement, Definition):
@@ -29,9 +27,7 @@ class Table:
                 self._by_component[statement.component].append(statement)
 
     def take(self, component: str, scope: str) -> dict[str, Binding]:
-        """The winning binding of every bound field of a component that is built in a scope; marks it as built and
-        what applies as reached."""
-        self.built.add(component)
+        """The winning binding of every bound field of a component that is built in a scope; marks what applies as reached."""
         winners: dict[str, Binding] = {}
         for binding in self._by_component.get(component, ()):
             if applies(binding.scope, scope):

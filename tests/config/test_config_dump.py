@@ -110,7 +110,7 @@ def test_origins_become_comments(tmp_path, monkeypatch):
     (tmp_path / "a.gin").write_text("import toy_components\nToyRun.steps = 3\nToyRun.prize = @ToyCount()\n")
     resolved = load("a.gin", set=["ToyShelf.size = 2"])
     lines = dump(resolved.root, resolved.origins).splitlines()
-    for line in ("ToyRun.steps = 3  # a.gin:2", "ToyShelf.size = 2  # --set 1", "ToyRun.name = 'toy'  # default"):
+    for line in ("ToyRun.steps = 3  # a.gin:2", "ToyShelf.size = 2  # --set 'ToyShelf.size = 2'", "ToyRun.name = 'toy'  # default"):
         assert line in lines
     (tmp_path / "b.gin").write_text("\n".join(lines))
     assert load("b.gin").root == resolved.root

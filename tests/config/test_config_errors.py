@@ -51,7 +51,11 @@ def problems(path, **kwargs) -> list[str]:
         ("divisor = 1", 4, ["the macro divisor isn't used; divisor is a field of ToyCount"]),
         ("A = [%A]\nToyRun.name = %A", 4, ["the macro %A stands for itself"]),
         ("ToyPenalty.weight = 1.0", 4, ["ToyPenalty.weight reaches nothing", "no ToyPenalty is in the tree"]),
-        ("a/ToyShelf.size = 2", 4, ["a/ToyShelf.size reaches nothing", "@a/ToyShelf()"]),
+        (
+            "a/ToyShelf.size = 2",
+            4,
+            ["a/ToyShelf.size reaches nothing", "built without a scope; write ToyShelf.size", "@a/ToyShelf()"],
+        ),
         ("a/ToyCount.divisor = 2", 4, ["a/ToyCount.divisor reaches nothing", "@a/ToyCount()"]),
         ("a/ToyRun.name = 'x'", 4, ["a/ToyRun.name reaches nothing", "write ToyRun.name"]),
         ("ToyRun.steps = 4", 4, ["ToyRun.steps is set twice in this file, first in line 2"]),
@@ -130,8 +134,8 @@ def test_all_problems_of_a_file_are_printed_in_order(write):
     found = problems(path, set=["ToyRun.flag = 3", "ToyRun.x = 1"])
     assert [problem.partition(": ")[0] for problem in found] == [
         *(f"a.gin:{line}" for line in (2, 3, 6, 8, 9, 10)),
-        "--set 1",
-        "--set 2",
+        "--set 'ToyRun.flag = 3'",
+        "--set 'ToyRun.x = 1'",
     ]
     with pytest.raises(ConfigError) as caught:
         load(path)
@@ -168,11 +172,33 @@ def test_a_broken_part_that_is_used_twice_costs_one_problem(write):
 def test_settings_have_problems_of_their_own(write):
     path = write("a.gin", BASE)
     assert problems(path, set=["ToyRun.steps = 1", "ToyRun.stps = 2"]) == [
-        "--set 2: ToyRun has no field stps; did you mean 'steps'?"
+        "--set 'ToyRun.stps = 2': ToyRun has no field stps; did you mean 'steps'?"
     ]
     assert "sets nothing" in problems(path, set=[""])[0]
     assert "stands in a file" in problems(path, set=["include 'a.gin'"])[0]
-    assert problems(path, set=["ToyRun.steps 1"])[0].startswith("--set 1: syntax error")
+    assert problems(path, set=["ToyRun.steps 1"])[0].startswith("--set 'ToyRun.steps 1': syntax error")
+    assert problems(path, set=["ToyRun.paints = [1,\n2"])[0].startswith("--set 'ToyRun.paints = [1,\\n2': syntax error")
+
+
+def test_a_long_setting_is_cut_in_the_middle(write):
+    (problem,) = problems(write("a.gin", BASE), set=[f"ToyRun.paints = [{', '.join('abcdefghijklmnop')}, @ToyCount()]"])
+    assert problem.startswith("--set 'ToyRun.paints = [a, b, c, d, e, f, g, h,…, o, p, @ToyCount()]': ")
+
+
+def test_a_binding_in_a_scope_where_nothing_is_built_names_those_where_something_is(write):
+    prizes = "ToyRun.more = {'x': @train/ToyPenalty(), 'y': @demo/ToyPenalty()}\nToyPenalty.inner = @ToyCount()\n"
+    write("a.gin", BASE + prizes)
+    for scope, advice in [
+        ("trian", "did you mean 'train'?"),
+        ("qzxv", "write e.g. demo/ToyPenalty.weight"),
+        ("more_x", "for ToyRun.more['x'] write train/ToyPenalty.weight"),
+    ]:
+        (problem,) = problems("a.gin", set=[f"{scope}/ToyPenalty.weight = 1.0"])
+        assert problem.endswith(f" reaches nothing: ToyPenalty is built in the scopes demo, train; {advice}"), problem
+    (problem,) = problems("a.gin", set=["ToyRun.basket = @b/ToyShelf()", "qzxv/ToyShelf.size = 1"])
+    assert problem.endswith("ToyShelf is built in the scope b; write b/ToyShelf.size")
+    (problem,) = problems("a.gin", set=["ToyRun.actor = @b/ToyAdam()", "qzxv/ToyAdam.lr = 1.0"])
+    assert problem.endswith("ToyAdam is built in the scope b and without one; write b/ToyAdam.lr")
 
 
 def test_files_without_one_root(write):

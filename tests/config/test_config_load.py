@@ -30,8 +30,8 @@ def test_every_field_has_an_origin(write):
     assert resolved.origins["ToyRun.steps"] == Origin("a.gin", 2)
     assert resolved.origins["ToyRun.prize.divisor"] == Origin("a.gin", 4)
     assert str(resolved.origins["ToyRun.prize.divisor"]) == "a.gin:4"
-    assert str(resolved.origins["ToyRun.name"]) == "--set 1"
-    assert str(resolved.origins["ToyRun.basket.size"]) == "--set 2"
+    assert str(resolved.origins["ToyRun.name"]) == "--set \"ToyRun.name = 'x'\""
+    assert str(resolved.origins["ToyRun.basket.size"]) == "--set 'ToyShelf.size = 9'"
     assert resolved.origins["ToyRun.basket"] is None
     assert resolved.origins["ToyRun.actor.lr"] is None
     fields = {f"ToyRun.{name}" for name in ToyRun.model_fields}
@@ -134,7 +134,18 @@ def test_what_was_replaced_leaves_a_note_for_each_component(write):
     path = write("a.gin", BASE.replace("@ToyCount()", "@ToyPenalty()") + text)
     resolved = load(path, set=["ToyRun.prize = @ToyCount()"])
     assert resolved.root.prize == ToyCount(divisor=4)
-    assert resolved.notes == ("a.gin:4: ToyPenalty has no effect here (inner, weight): its component was replaced",)
+    assert resolved.notes == (
+        "a.gin:4, 5 set ToyPenalty.inner and ToyPenalty.weight, which aren't used: no ToyPenalty is in the tree any more",
+    )
+
+
+def test_a_replaced_setting_leaves_a_note_of_its_own(write):
+    path = write("a.gin", BASE.replace("@ToyCount()", "@a/ToyPenalty()") + "ToyPenalty.inner = @ToyCount()\n")
+    resolved = load(path, set=["a/ToyPenalty.weight = 1.0", "ToyRun.prize = @ToyPenalty()"])
+    assert resolved.notes == (
+        "--set 'a/ToyPenalty.weight = 1.0' sets a/ToyPenalty.weight, which isn't used: "
+        "no ToyPenalty is built in the scope a any more",
+    )
 
 
 def test_a_replaced_default_leaves_a_note_too(write, tmp_path, monkeypatch):
@@ -142,7 +153,7 @@ def test_a_replaced_default_leaves_a_note_too(write, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     path = write("a.gin", BASE + "ToyAdam.lr = 3.0\n")
     resolved = load(path, set=["import toy_sgd", "ToyRun.actor = @ToySgd()", "ToyRun.critic = @ToySgd()"])
-    assert [note.partition(" has")[0] for note in resolved.notes] == ["a.gin:4: ToyAdam"]
+    assert [note.partition(", which")[0] for note in resolved.notes] == ["a.gin:4 sets ToyAdam.lr"]
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(write):
