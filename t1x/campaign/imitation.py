@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from t1x.campaign.assembly import Assembly
+from t1x.campaign.progress import Phase
 from t1x.campaign.start import SupervisedStart
 from t1x.campaign.validity import failure
 from t1x.grading.reward import Reward
@@ -21,8 +22,9 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
     """Logs the demonstrations' own resolved rate and `sft/loss` (nats a token)."""
     pool = start.pool.build()
     tasks = [pool[index] for index in range(len(pool))]
-    verified = await _record(start, assembly, tasks[: start.verified], 0, assembly.campaign.reward)
-    others = await _record(start, assembly, tasks[start.verified :], len(verified), None)
+    with assembly.progress.phase("recording demonstrations", len(tasks)) as phase:
+        verified = await _record(start, assembly, tasks[: start.verified], 0, assembly.campaign.reward, phase)
+        others = await _record(start, assembly, tasks[start.verified :], len(verified), None, phase)
     whole = [trial for trial in (*verified, *others) if trial.ended_by is EndedBy.DONE]
     if not whole:
         raise failure(f"none of {len(tasks)} demonstrations came to its end", [*verified, *others])
@@ -50,21 +52,20 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
 
 
 async def _record(
-    start: SupervisedStart, assembly: Assembly, tasks: Sequence[Task], offset: int, reward: Reward | None
+    start: SupervisedStart, assembly: Assembly, tasks: Sequence[Task], offset: int, reward: Reward | None, phase: Phase
 ) -> list[Trial]:
     commands = [start.demonstrations.commands(task, start.demonstrations.rng(offset + index)) for index, task in enumerate(tasks)]
-    with assembly.progress.phase("recording demonstrations", len(tasks)) as phase:
-        return await demonstrate(
-            tasks,
-            commands,
-            host=assembly.host,
-            tokenizer=assembly.tokenizer,
-            harness=assembly.campaign.harness,
-            stitcher=assembly.campaign.stitcher,
-            reward=reward,
-            concurrency=assembly.campaign.concurrency,
-            on_trial=lambda _: phase.advance(),
-        )
+    return await demonstrate(
+        tasks,
+        commands,
+        host=assembly.host,
+        tokenizer=assembly.tokenizer,
+        harness=assembly.campaign.harness,
+        stitcher=assembly.campaign.stitcher,
+        reward=reward,
+        concurrency=assembly.campaign.concurrency,
+        on_trial=lambda _: phase.advance(),
+    )
 
 
 def _let_through_cancellation() -> None:

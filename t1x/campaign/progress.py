@@ -1,5 +1,6 @@
 """What is going on and how long it will take: live bars in a terminal, plain lines elsewhere."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 QUIET = 20.0
-"""Seconds between two lines of a phase where there is no terminal."""
+"""Seconds without a line, where there is no terminal, after which a phase says how far it is."""
 BAR = 12
 NUMBERS = BAR + len(" 9999/9999 0:00:00 elapsed, 0:00:00 left  ")
 """Columns that a bar and its numbers take; title and note share the rest, so that they are what is cut."""
@@ -20,7 +21,7 @@ class Phase:
     def __init__(self, report: "ProgressReport", title: str, total: int) -> None:
         self._report, self._title, self._total = report, title, total
         self._done = 0
-        self._started = self._spoke = time.monotonic()
+        self._started = time.monotonic()
         self._bar = report.bars.add_task(cut(title, report.room), total=total, note="") if report.live else None
 
     def advance(self, note: str = "") -> None:
@@ -28,9 +29,10 @@ class Phase:
         self._done += 1
         if self._bar is not None:
             self._report.bars.update(self._bar, completed=self._done, note=cut(note, self._report.room - len(self._title)))
-        elif time.monotonic() - self._spoke > QUIET and self._done < self._total:
-            self._spoke = time.monotonic()
-            left = (self._spoke - self._started) * (self._total - self._done) / self._done
+            return
+        now = time.monotonic()
+        if now - max(self._started, self._report.spoke) > QUIET and self._done < self._total:
+            left = (now - self._started) * (self._total - self._done) / self._done
             self._report.say(f"  {self._title}: {self._done}/{self._total}, {left:.0f} s left  {note}")
 
     def close(self) -> None:
@@ -44,6 +46,8 @@ class ProgressReport:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.live = console.is_terminal
+        self.spoke = -math.inf
+        """When the last line was said (`time.monotonic`)."""
         self.bars = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=BAR),
@@ -81,6 +85,7 @@ class ProgressReport:
 
     def say(self, text: str) -> None:
         """One line that stays."""
+        self.spoke = time.monotonic()
         self.console.print(text, highlight=False, soft_wrap=True)
 
 
