@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's palette, told apart with any colour vision."""
 MARKERS = ("o", "s", "D", "^", "v", "P")
+UNTRAINED = "untrained"
+"""Legend entry of the dotted levels."""
+RATES_FROM, RATES_TO = -0.02, 0.1
+"""Where an axis of shares begins, so that a 0 is seen, and what it reaches at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +50,19 @@ def learning_curve(
     *,
     evaluations: Mapping[str, Sequence[Evaluation]] | None = None,
     axes: Mapping[str, str] | None = None,
+    rates: Collection[str] = (),
+    undefined: Mapping[str, str] | None = None,
     title: str = "",
 ) -> None:
     """Draws one panel for each axis label, over `steps` (training steps): each of `series` ([len(steps)]) as faint points under a
-    bold moving average, each of `evaluations` as points with error bars. `axes` gives the label (with its unit) of the axis that a
-    series or an evaluation is drawn on; its own name is the default. Raises `ValueError` for a series of another length."""
-    evaluations, axes = evaluations or {}, axes or {}
+    bold moving average, each of `evaluations` as points with error bars; lines only through more than two points. `axes` gives the
+    label (with its unit) of the axis that a series or an evaluation is drawn on; its own name is the default. Of these labels,
+    `rates` are those of shares (0 to 1); `undefined` is what a panel says that has no value at all. Raises `ValueError` for a
+    series of another length."""
+    evaluations, axes, undefined = evaluations or {}, axes or {}, undefined or {}
     label_of = {name: axes.get(name, name) for name in [*evaluations, *series]}
     labels = list(dict.fromkeys(label_of.values()))
-    untrained = any(each.step is None for points in evaluations.values() for each in points)
-    with _panels(path_png, len(labels), title, _step_label(window, untrained)) as panels:
+    with _panels(path_png, len(labels), title, _step_label(window)) as panels:
         for panel, label in zip(panels, labels, strict=True):
             looks = zip(cycle(COLOURS), cycle(MARKERS), strict=False)
             names = [name for name in label_of if label_of[name] == label]
@@ -65,7 +72,15 @@ def learning_curve(
                 if name in evaluations:
                     _draw_evaluations(panel, name, evaluations[name], colour, marker)
             panel.set_ylabel(label)
-            if len(names) > 1:
+            drawn = [value for name in names for value in (*series.get(name, ()), *evaluations.get(name, ()))]
+            if all(value is None for value in drawn):
+                _say_undefined(panel, undefined.get(label, "no values"))
+            elif label in rates:
+                panel.set_ylim(RATES_FROM, max(RATES_TO, panel.get_ylim()[1]))
+            levels = any(isinstance(value, Evaluation) and value.step is None for value in drawn)
+            if levels:
+                panel.plot([], [], ":", color="0.3", linewidth=1.5, label=UNTRAINED)
+            if levels or len(names) > 1:
                 _add_legend(panel)
 
 
@@ -74,7 +89,7 @@ def study_curve(
     runs: Mapping[str, tuple[Sequence[int], Sequence[float | None]]],
     window: int,
     *,
-    label: str = "critic explained variance (of 1)",
+    label: str = "critic's explained variance",
     title: str = "",
 ) -> None:
     """One metric of several runs on one panel: run name to its (steps, values), e.g. a warm and a cold critic."""
@@ -117,20 +132,26 @@ def _panels(path_png: Path, count: int, title: str, x_label: str) -> Iterator[li
         figure.savefig(path_png, dpi=150)
 
 
-def _step_label(window: int, untrained: bool = False) -> str:
-    """The x axis' label, with what the looks of points and lines mean."""
-    looks = [f"dots: one step; lines: mean of the last {window}"] if window > 1 else []
-    looks += ["dotted: untrained"] if untrained else []
-    return "training step" + (f" ({'; '.join(looks)})" if looks else "")
+def _step_label(window: int) -> str:
+    """The x axis' label, with what the looks of a series' points and line mean."""
+    return "training step" + (f" (dots: one step; lines: mean of the last {window})" if window > 1 else "")
 
 
 def _draw_series(panel: "Axes", name: str, steps: Sequence[int], values: Sequence[float | None], window: int, colour: str) -> None:
     if len(values) != len(steps):
         raise ValueError(f"{name} has {len(values)} values for {len(steps)} steps")
     raw = [math.nan if value is None else value for value in values]
+    if sum(value is not None for value in values) <= 2:
+        panel.plot(steps, raw, ".", color=colour, markersize=9, label=name)
+        return
     panel.plot(steps, raw, ".", color=colour, alpha=0.5, markersize=5)
     average = moving_average(values, window)
     panel.plot(steps, average, "-", color=colour, linewidth=2, label=name)
+
+
+def _say_undefined(panel: "Axes", text: str) -> None:
+    panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center", color="0.3")
+    panel.set_yticks([])
 
 
 def _add_legend(panel: "Axes") -> None:
@@ -143,7 +164,8 @@ def _draw_evaluations(panel: "Axes", name: str, evaluations: Sequence[Evaluation
     means, errors = [each.mean for each in points], [each.stderr for each in points]
     if points:
         where = [each.step for each in evaluations if each.step is not None]
-        panel.errorbar(where, means, errors, fmt=f"{marker}--", color=colour, linewidth=1, markersize=6, capsize=3, label=name)
+        line = "--" if len(points) > 2 else ""
+        panel.errorbar(where, means, errors, fmt=f"{marker}{line}", color=colour, linewidth=1, markersize=6, capsize=3, label=name)
     for level in evaluations:
         if level.step is None:
             panel.axhspan(level.mean - level.stderr, level.mean + level.stderr, color=colour, alpha=0.12, linewidth=0)

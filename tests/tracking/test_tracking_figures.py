@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
@@ -47,13 +48,11 @@ def test_learning_curve_draws_points_averages_error_bars_and_levels(tmp_path, dr
         {"training": [0.0, 0.5, None, 1.0], "reward": [0.1, 0.2, 0.3, 0.4]},
         2,
         evaluations={
-            "held-out": [Evaluation(0, 0.2, 0.05), Evaluation(4, 0.6, 0.05)],
-            "untrained": [Evaluation(None, 0.01, 0.005)],
+            "held-out": [Evaluation(None, 0.01, 0.005), Evaluation(0, 0.2, 0.05), Evaluation(4, 0.6, 0.05)],
         },
         axes={
             "training": "resolved (share)",
             "held-out": "resolved (share)",
-            "untrained": "resolved (share)",
             "reward": "reward (P/20)",
         },
         title="seed 0",
@@ -63,7 +62,7 @@ def test_learning_curve_draws_points_averages_error_bars_and_levels(tmp_path, dr
     assert image.shape[1] > 800
     resolved, reward = drawn[0].axes
     assert [axis.get_ylabel() for axis in drawn[0].axes] == ["resolved (share)", "reward (P/20)"]
-    assert reward.get_xlabel() == "training step (dots: one step; lines: mean of the last 2; dotted: untrained)"
+    assert reward.get_xlabel() == "training step (dots: one step; lines: mean of the last 2)"
     lines = [list(line.get_ydata()) for line in resolved.lines]
     assert any(np.array_equal(line, [0.0, 0.5, math.nan, 1.0], equal_nan=True) for line in lines), "raw points"
     assert [0.0, 0.25, 0.5, 1.0] in lines, "moving average"
@@ -72,7 +71,48 @@ def test_learning_curve_draws_points_averages_error_bars_and_levels(tmp_path, dr
     (bars,) = (bar for bar in resolved.containers)
     low_high = [segment[:, 1].tolist() for segment in bars[2][0].get_segments()]
     np.testing.assert_allclose(low_high, [[0.15, 0.25], [0.55, 0.65]])
-    assert {text.get_text() for text in resolved.get_legend().get_texts()} == {"training", "held-out", "untrained"}
+    assert sorted(text.get_text() for text in resolved.get_legend().get_texts()) == ["held-out", "training", "untrained"]
+    assert reward.get_legend() is None
+
+
+def curve_of(tmp_path: Path, drawn: list[Figure], *args, **kwargs) -> list[Axes]:
+    learning_curve(tmp_path / "f.png", *args, **kwargs)
+    return drawn[-1].axes
+
+
+def test_rates_of_zero_are_drawn_on_an_axis_that_a_share_can_have(tmp_path, drawn):
+    nothing = {"held-out": [Evaluation(step, 0.0, 0.0) for step in (None, 0, 4)]}
+    axes = {"training": "rate", "held-out": "rate"}
+    rate, reward = curve_of(
+        tmp_path, drawn, STEPS, {"training": [0.0] * 4, "reward": [0.0] * 4}, 2, evaluations=nothing, axes=axes, rates=["rate"]
+    )
+    assert rate.get_ylim() == (-0.02, 0.1)
+    bottom, top = reward.get_ylim()
+    assert bottom < 0 < top
+    assert top - bottom > 0.01
+    (rate,) = curve_of(tmp_path, drawn, STEPS, {"rate": [0.5, 0.6, 0.7, 0.8]}, 2, rates=["rate"])
+    assert rate.get_ylim()[0] == -0.02
+    assert 0.8 < rate.get_ylim()[1] < 1
+
+
+def test_a_panel_without_a_value_says_why(tmp_path, drawn):
+    axes = curve_of(
+        tmp_path, drawn, STEPS, {"critic": [None] * 4, "reward": [0.1] * 4}, 2, undefined={"critic": "returns didn't vary"}
+    )
+    assert [[text.get_text() for text in panel.texts] for panel in axes] == [["returns didn't vary"], []]
+
+
+def lines_of(panel: Axes) -> list[str]:
+    return [line.get_linestyle() for line in panel.lines if line.get_linestyle() != "None" and len(line.get_xdata()) > 0]
+
+
+def test_two_points_are_not_joined_by_a_line(tmp_path, drawn):
+    points = [Evaluation(step, 0.1 * step, 0.01) for step in STEPS]
+    two, three = (curve_of(tmp_path, drawn, STEPS, {}, 2, evaluations={"e": points[:count]})[0] for count in (2, 3))
+    assert "--" not in lines_of(two)
+    assert "--" in lines_of(three)
+    assert lines_of(curve_of(tmp_path, drawn, STEPS[:2], {"reward": [0.1, 0.2]}, 2)[0]) == []
+    assert lines_of(curve_of(tmp_path, drawn, STEPS[:3], {"reward": [0.1, 0.2, 0.3]}, 2)[0]) == ["-"]
 
 
 def test_series_of_another_length_is_refused_and_nothing_written(tmp_path):
