@@ -14,6 +14,8 @@ from t1x.rollout.scheduler import WaitAll
 
 MODES = {"greedy": 0.0, "sampled": 1.0}
 """Temperature of each mode."""
+LABELS = {"greedy": "greedy", "sampled": "T = 1"}
+"""How a reader calls each mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ async def evaluate(assembly: Assembly, engine: EngineWorker, suite: PoolSuite, s
         trials = named(purpose, at, first(tasks, getattr(suite, mode)))
         if not trials:
             continue
-        with assembly.progress.phase(f"evaluating {policy} on {suite.name}, {mode}", len(trials)) as phase:
+        with assembly.progress.phase(f"evaluating {policy} on {suite.name}, {LABELS[mode]}", len(trials)) as phase:
             batch = await rollout(
                 trials,
                 batch=len(trials),
@@ -78,7 +80,7 @@ async def evaluate(assembly: Assembly, engine: EngineWorker, suite: PoolSuite, s
         kept = {name: value for name, value in score.metrics.items() if not name.startswith("family/")}
         assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{ending}": value for name, value in kept.items()}, at)
         assembly.progress.say(
-            f"{policy} on {suite.name}, {mode}: resolved {score.resolved_rate:.3f} ± {score.stderr:.3f} "
+            f"{policy} on {suite.name}, {LABELS[mode]}: resolved {score.resolved_rate:.3f} ± {score.stderr:.3f} "
             f"of {len(batch.admitted)} tasks" + (f", invalid: {causes(batch.others)}" if batch.others else "")
         )
     return scores, seen

@@ -23,6 +23,8 @@ class Outcome:
     """Each training step made, with its metrics."""
     transcripts: list[Trial] = field(default_factory=list)
     """Trials of the last evaluation or batch, whichever was later."""
+    transcripts_of: str = ""
+    """Which one that is, for a reader."""
     checkpoint: Path | None = None
     """The newest."""
 
@@ -63,9 +65,9 @@ async def _train(assembly: Assembly, training: TrainingStep, engine: EngineWorke
             metrics, rolled = await training.train(step)
             assembly.tracked.metrics(metrics, step)
             outcome.steps[step] = metrics
-            outcome.transcripts = list(rolled.admitted)
-            phase.advance(note=_told(metrics))
+            outcome.transcripts, outcome.transcripts_of = list(rolled.admitted), f"the batch of step {step}"
             assembly.progress.say(f"step {step}/{campaign.steps}: {_told(metrics)}")
+            phase.advance(note=_told(metrics))
             await _evaluate_all(assembly, engine, outcome, step)
 
 
@@ -77,7 +79,9 @@ async def _evaluate_all(assembly: Assembly, engine: EngineWorker, outcome: Outco
             scores, trials = await evaluate(assembly, engine, suite, step)
             outcome.scores += scores
             seen += trials
-    outcome.transcripts = seen or outcome.transcripts
+    if seen:
+        when = {None: "of the untrained policy", 0: "at the start"}.get(step, f"after step {step}")
+        outcome.transcripts, outcome.transcripts_of = seen, f"the evaluations {when}"
 
 
 def _checkpoint(assembly: Assembly, critic: ValueModel, folder: Path, outcome: Outcome) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from t1x.campaign.evaluate import policy_name
+from t1x.campaign.evaluate import LABELS, policy_name
 from t1x.campaign.loop import Outcome
 from t1x.tracking.figures import Evaluation, learning_curve
 from t1x.tracking.transcripts import write_transcripts
@@ -14,14 +14,15 @@ from t1x.tracking.transcripts import write_transcripts
 WINDOW = 5
 """Steps of the learning curve's moving average."""
 RATE = "resolved rate (share of tasks)"
+EXPLAINED = "critic's explained variance"
+UNDEFINED = {EXPLAINED: "not defined: returns didn't vary"}
+"""Axis to why it may have no value."""
 CURVES = {
     "rollout/reward_mean": ("training reward", "reward (mean of a batch)"),
     "rollout/resolved_rate": ("training batches", RATE),
-    "critic/explained_variance": ("critic", "explained variance (of 1)"),
+    "critic/explained_variance": ("critic", EXPLAINED),
 }
 """Metric to its name in the figure and its axis."""
-LABELS = {"greedy": "greedy", "sampled": "T = 1"}
-"""How a reader calls each mode of an evaluation."""
 
 
 def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
@@ -34,7 +35,7 @@ def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
     written = [scores]
     if outcome.transcripts:
         written.append(folder / "transcripts.md")
-        write_transcripts(written[-1], outcome.transcripts)
+        write_transcripts(written[-1], outcome.transcripts, outcome.transcripts_of)
     if outcome.steps:
         written.append(folder / "learning_curve.png")
         _draw(written[-1], outcome, title)
@@ -43,7 +44,7 @@ def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
 
 def summary(outcome: Outcome) -> Table:
     """Resolved rates before, after the start, and at the last step: final state alone, mean ± standard error over tasks."""
-    table = Table(title="Resolved rate (final state alone), mean ± standard error over tasks", title_justify="left", pad_edge=False)
+    table = Table(title="Resolved rate on held-out tasks, mean ± standard error over tasks", title_justify="left", pad_edge=False)
     table.add_column("suite")
     table.add_column("mode")
     table.add_column("tasks", justify="right")
@@ -63,14 +64,21 @@ def summary(outcome: Outcome) -> Table:
 
 
 def _draw(path: Path, outcome: Outcome, title: str) -> None:
-    series, axes = {}, {}
-    for metric, (name, axis) in CURVES.items():
-        if any(metric in metrics for metrics in outcome.steps.values()):
-            series[name] = [metrics.get(metric) for metrics in outcome.steps.values()]
-            axes[name] = axis
+    series = {name: [metrics.get(metric) for metrics in outcome.steps.values()] for metric, (name, _) in CURVES.items()}
+    axes = dict(CURVES.values())
     evaluations: dict[str, list[Evaluation]] = {}
     for score in outcome.scores:
         name = f"{score.suite}, {LABELS[score.mode]}"
         evaluations.setdefault(name, []).append(Evaluation(score.step, score.resolved_rate, score.stderr))
         axes[name] = RATE
-    learning_curve(path, list(outcome.steps), series, WINDOW, evaluations=evaluations, axes=axes, title=title)
+    learning_curve(
+        path,
+        list(outcome.steps),
+        series,
+        WINDOW,
+        evaluations=evaluations,
+        axes=axes,
+        rates=[RATE],
+        undefined=UNDEFINED,
+        title=title,
+    )

@@ -10,6 +10,8 @@ from t1x.rollout.records import Trial
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that would disturb a reader's terminal (tab and newline aside)."""
+NO_OUTPUT = "(no output)"
+"""Stands for a tool's empty message."""
 
 
 def transcript(trial: Trial) -> str:
@@ -21,33 +23,34 @@ def transcript(trial: Trial) -> str:
     if trial.error:
         parts.append(_fenced(trial.error))
     for role, text in trial.transcript:
-        parts += [f"**{role}**", _fenced(text)]
+        parts += [f"**{role}**", _fenced(text or NO_OUTPUT if role == "tool" else text)]
     parts += ["**verifier**", _assertions(trial)]
     return "\n\n".join(parts) + "\n"
 
 
-def write_transcripts(path: Path, trials: Sequence[Trial], count: int = 3) -> None:
-    """Writes the `count` best and the `count` worst of the trials that have a reward to one file, no trial twice. Raises
-    `ValueError` unless `count` is at least 1."""
+def write_transcripts(path: Path, trials: Sequence[Trial], source: str = "", count: int = 3) -> None:
+    """Writes the `count` best and the `count` worst of the trials that have a reward to one file, no trial twice; `source` is where
+    the trials are from ("the batch of step 3"). Raises `ValueError` unless `count` is at least 1."""
     if count < 1:
         raise ValueError(f"at least one trial must be shown, not {count}")
     graded = [(trial.reward, trial) for trial in trials if trial.reward is not None]
     ranked = [trial for _, trial in sorted(graded, key=lambda pair: (-pair[0], pair[1].id))]
     best = ranked[:count]
     worst = ranked[count:][::-1][:count]
-    parts = ["# Transcripts", _summary(trials, ranked)]
+    parts = ["# Transcripts", _summary(trials, ranked, source)]
     for title, chosen in (("Best", best), ("Worst", worst)):
         if chosen:
-            parts += [f"# {title} {len(chosen)}", *(transcript(trial) for trial in chosen)]
+            parts += [f"# {title} {len(chosen)} by reward", *(transcript(trial) for trial in chosen)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-def _summary(trials: Sequence[Trial], ranked: Sequence[Trial]) -> str:
+def _summary(trials: Sequence[Trial], ranked: Sequence[Trial], source: str) -> str:
     ends = ", ".join(f"`{end}` {number}" for end, number in Counter(trial.ended_by for trial in trials).most_common())
     rewards = [trial.reward for trial in ranked if trial.reward is not None]
     mean = f", mean reward {math.fsum(rewards) / len(rewards):.3f}" if rewards else ""
-    return f"{len(trials)} trials, {len(ranked)} with a reward{mean}. Ended by: {ends or 'nothing'}."
+    of = f" of {source}" if source else ""
+    return f"{len(trials)} trials{of}, {len(ranked)} with a reward{mean}. Ended by: {ends or 'nothing'}."
 
 
 def _assertions(trial: Trial) -> str:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from t1x.campaign.evaluate import Score
@@ -41,6 +42,17 @@ def test_scores_are_kept_under_the_policys_name(tmp_path: Path) -> None:
     written = write_report(tmp_path, Outcome(scores=[score(None, 0), score(0, 0.4), score(3, 0.5)]), "title")
     assert written == [tmp_path / "scores.json"]
     assert [row["policy"] for row in json.loads(written[0].read_text())] == ["untrained", "start", "step 3"]
+
+
+def test_the_figure_keeps_a_panel_for_a_critic_that_has_nothing_to_explain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    steps = {step: {"rollout/reward_mean": 0.0, "rollout/resolved_rate": 0.0} for step in (1, 2, 3)}
+    write_report(tmp_path, Outcome(scores=[score(None, 0.0), score(0, 0.0), score(3, 0.0)], steps=steps), "title")
+    (panel,) = (panel for panel in drawn[0].axes if panel.get_ylabel() == "critic's explained variance")
+    assert [text.get_text() for text in panel.texts] == ["not defined: returns didn't vary"]
+    (rates,) = (panel for panel in drawn[0].axes if panel.get_ylabel().startswith("resolved rate"))
+    assert rates.get_ylim() == (-0.02, 0.1)
 
 
 @pytest.mark.parametrize(("every", "due"), [(0, [0, 7]), (3, [0, 3, 6, 7])])

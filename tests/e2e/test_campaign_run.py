@@ -9,6 +9,7 @@ import pytest
 import torch
 from tiny import open_folder, settings
 
+from t1x.campaign.progress import ProgressReport
 from t1x.campaign.run import run_campaign
 from t1x.config import Root, load
 from t1x.grading.report import VerifierReport
@@ -35,19 +36,27 @@ class Run:
     root: Root
     left: list[Path]
     """What is left where sandboxes were."""
+    phases: list[tuple[str, int]]
+    """Title and size of each phase that was shown."""
+    said: list[str]
 
 
 def run_tiny(runs: Path, *changes: str) -> Run:
     with open_folder() as sandboxes:
         reward = "Campaign.reward = @LengthOfReport()"
         resolved = load(EXPERIMENT, set=settings(runs, sandboxes, reward, *changes))
-        folder = run_campaign(resolved)
+        phases, said = [], []
+        with pytest.MonkeyPatch.context() as patch:
+            phase, say = ProgressReport.phase, ProgressReport.say
+            patch.setattr(ProgressReport, "phase", lambda self, *args: (phases.append(args), phase(self, *args))[1])
+            patch.setattr(ProgressReport, "say", lambda self, text: (said.append(text), say(self, text))[1])
+            folder = run_campaign(resolved)
         left = list(sandboxes.iterdir())
     client = mlflow.MlflowClient(f"sqlite:///{runs / 'mlflow.db'}")
     (found,) = client.search_runs([client.get_experiment_by_name("t1x").experiment_id])
     assert found.info.status == "FINISHED"
     history = {name: {m.step: m.value for m in client.get_metric_history(found.info.run_id, name)} for name in found.data.metrics}
-    return Run(folder, history, found.data.params, resolved.root, left)
+    return Run(folder, history, found.data.params, resolved.root, left, phases, said)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +95,17 @@ def test_sampler_and_trainer_agree_on_one_policy(run: Run) -> None:
 def test_every_stream_is_what_its_turns_sampled(run: Run) -> None:
     assert set(run.history["fidelity/own_turn_violations"].values()) == {0.0}
     assert set(run.history["fidelity/context"].values()) == {1.0}
+
+
+def test_recording_demonstrations_is_one_phase(run: Run) -> None:
+    assert [size for title, size in run.phases if title == "recording demonstrations"] == [12]
+
+
+def test_a_reader_is_told_modes_as_the_report_names_them(run: Run) -> None:
+    told = [*run.said, *(title for title, _ in run.phases)]
+    assert not [text for text in told if "sampled" in text]
+    assert "evaluating start on held_out, T = 1" in told
+    assert [text for text in run.said if text.startswith("step 2 on held_out, T = 1: resolved ")]
 
 
 def test_it_leaves_no_sandbox(run: Run) -> None:
@@ -140,7 +160,9 @@ def test_its_checkpoints_are_the_start_and_the_last_step(run: Run) -> None:
 def test_its_report_can_be_read(run: Run) -> None:
     report = run.folder / "report"
     assert (report / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
-    assert "# Best" in (report / "transcripts.md").read_text()
+    transcripts = (report / "transcripts.md").read_text()
+    assert "# Best" in transcripts
+    assert "16 trials of the evaluations after step 2, " in transcripts
     scores = json.loads((report / "scores.json").read_text())
     last = next(s for s in scores if (s["policy"], s["suite"], s["mode"]) == ("step 2", "held_out", "greedy"))
     assert last["metrics"]["resolved_rate"] == run.history["eval/held_out/resolved_rate_greedy"][2]

@@ -47,6 +47,11 @@ def test_text_cannot_leave_its_block_or_disturb_the_terminal():
     assert "\ttab" in text
 
 
+def test_an_empty_output_is_told_from_a_missing_one():
+    text = transcript(trial("t", 0.0, messages=[("assistant", ""), ("tool", "")]))
+    assert "**assistant**\n\n```\n\n```\n\n**tool**\n\n```\n(no output)\n```" in text
+
+
 def test_invalid_trial_says_why():
     text = transcript(trial("t", None, ended_by=EndedBy.SANDBOX_ERROR, error="bwrap: gone"))
     assert "reward none" in text
@@ -63,7 +68,11 @@ def test_best_and_worst_without_repeats(tmp_path):
     write_transcripts(path, trials, count=2)
     text = path.read_text()
     assert [h.split()[1] for h in headings(text)] == ["Transcripts", "Best", "t1", "t4", "Worst", "t3", "t0"]
+    assert "\n# Best 2 by reward\n" in text
+    assert "\n# Worst 2 by reward\n" in text
     assert "6 trials, 5 with a reward, mean reward 0.200" in text
+    write_transcripts(path, trials, "the batch of step 3", count=2)
+    assert "6 trials of the batch of step 3, 5 with a reward" in path.read_text()
     write_transcripts(path, trials[:4], count=2)
     assert [h.split()[1] for h in headings(path.read_text())] == ["Transcripts", "Best", "t1", "t0", "Worst", "t3"]
 
