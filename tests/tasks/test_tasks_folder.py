@@ -128,7 +128,7 @@ def test_foreign_task_is_read(tmp_path):
         tests=(TaskFile("test.sh", b"exit 1\n"),),
         solution=(SubGoal("solution", ("#!/bin/bash\nset -e\ntouch f\n",)),),
         difficulty="easy",
-        workdir="/work/here",
+        workdir="/srv/here",
         agent_timeout=60.0,
     )
 
