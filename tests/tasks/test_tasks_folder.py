@@ -116,7 +116,7 @@ def test_foreign_task_is_read(tmp_path):
     write(
         folder,
         "environment/Dockerfile",
-        "# a base\nFROM ubuntu:24.04 AS base\n\nworkdir /work\nWORKDIR here\nCOPY\t\\\n  input.txt .\n",
+        "# a base\nFROM ubuntu:24.04 AS base\n\nworkdir /srv\nWORKDIR here\nCOPY\t\\\n  input.txt .\n",
     )
     write(tmp_path, "README.md", "not a task")
     (tmp_path / ".git").mkdir()
