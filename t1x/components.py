@@ -2,6 +2,9 @@
 
 # ruff: noqa: F401
 import t1x.campaign.campaign
+import t1x.campaign.evaluation
+import t1x.campaign.grid
+import t1x.campaign.runtime
 import t1x.campaign.start
 import t1x.campaign.suite
 import t1x.engine.embedded

@@ -31,6 +31,8 @@ class Assembly:
     """Tasks of each suite, by its name."""
     policy: MoeTransformer
     """Trained in place; the engine has weights of its own."""
+    steps: int
+    """Training steps that are due in all."""
     tracked: TrackedRun
     progress: ProgressReport
 

@@ -41,7 +41,7 @@ async def run_loop(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
         critic.start_from(assembly.policy)
         _checkpoint(assembly, critic, folder / "checkpoints" / "start", outcome)
         await _evaluate_all(assembly, engine, outcome, 0)
-        if campaign.steps:
+        if assembly.steps:
             training = TrainingStep(assembly, engine, campaign.trainer.build(assembly.policy, critic, campaign.algorithm))
             await _warm_up(assembly, training)
             await _train(assembly, training, engine, outcome)
@@ -60,13 +60,13 @@ async def _warm_up(assembly: Assembly, training: TrainingStep) -> None:
 
 async def _train(assembly: Assembly, training: TrainingStep, engine: EngineWorker, outcome: Outcome) -> None:
     campaign = assembly.campaign
-    with assembly.progress.phase("training", campaign.steps) as phase:
-        for step in range(1, campaign.steps + 1):
+    with assembly.progress.phase("training", assembly.steps) as phase:
+        for step in range(1, assembly.steps + 1):
             metrics, rolled = await training.train(step)
             assembly.tracked.metrics(metrics, step)
             outcome.steps[step] = metrics
             outcome.transcripts, outcome.transcripts_of = list(rolled.admitted), f"the batch of step {step}"
-            assembly.progress.say(f"step {step}/{campaign.steps}: {_told(metrics)}")
+            assembly.progress.say(f"step {step}/{assembly.steps}: {_told(metrics)}")
             phase.advance(note=_told(metrics))
             await _evaluate_all(assembly, engine, outcome, step)
 
@@ -75,7 +75,7 @@ async def _evaluate_all(assembly: Assembly, engine: EngineWorker, outcome: Outco
     """Runs the suites that are due; `step` as in `Score`."""
     seen: list[Trial] = []
     for suite in assembly.campaign.suites:
-        if suite.due(step or 0, assembly.campaign.steps):
+        if suite.due(step or 0, assembly.steps):
             scores, trials = await evaluate(assembly, engine, suite, step)
             outcome.scores += scores
             seen += trials

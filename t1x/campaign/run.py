@@ -67,6 +67,7 @@ async def _run_in(
                 pool=pool,
                 suites=suites,
                 policy=campaign.model.build(stream(campaign.seed, "policy") >> 1),
+                steps=campaign.training_steps(len(pool)),
                 tracked=tracked,
                 progress=progress,
             )

@@ -13,6 +13,8 @@ class Suite(Component):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
     """Metrics are named `eval/<name>/…`."""
+    pool: Pool
+    """Where its tasks come from; the first ones are taken."""
     every: Annotated[int, Role.SCALE, Field(ge=0)] = 0
     """Training steps between evaluations; 0 for none. The untrained policy, the start and the last step are always evaluated."""
 
@@ -24,8 +26,6 @@ class Suite(Component):
 class PoolSuite(Suite):
     """One attempt at each task, with random streams of its own, so that evaluating never changes training."""
 
-    pool: Pool
-    """Where its tasks come from; each mode takes the first ones."""
     greedy: Annotated[int, Role.SCALE, Field(ge=0)] = 0
     """Tasks run at temperature 0; 0 leaves that out."""
     sampled: Annotated[int, Role.SCALE, Field(ge=0)] = 0

@@ -72,7 +72,7 @@ class Builder:
         """Builds a component from its bindings; what isn't bound comes from `given` (an instance that is some field's default), or
         else from the component's own defaults."""
         self.scopes.setdefault(component.__name__, {})[spot.path] = spot.scope
-        taken = self._table.take(component.__name__, spot.scope)
+        taken = self._table.take(component, spot.scope)
         bindings = {name: binding for name, binding in taken.items() if name in component.model_fields}
         attempt = Attempt(component, spot.scope, spot.origin, bindings)
         for name, field in component.model_fields.items():

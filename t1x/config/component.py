@@ -9,6 +9,7 @@ Invariants:
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -25,6 +26,15 @@ class Role(StrEnum):
     """Sizes: model, batch, context, and the learning rates that go with a model size."""
     PLACEMENT = "placement"
     """Where and with what it runs."""
+    SEED = "seed"
+    """Repeats the same study on other random numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Smoke:
+    """Marks a field, `Annotated[int, Smoke(1)]`, with the value that one tiny step takes; of numbers, the smaller one is taken."""
+
+    value: Any
 
 
 class Component(BaseModel):
@@ -48,6 +58,11 @@ class Component(BaseModel):
         table[cls.__name__] = cls
         for name, field in cls.model_fields.items():
             field.description = next((info.description for info in cls._declarations(name) if info.description), None)
+
+    def missing(self) -> list[str]:
+        """What this machine lacks to run this component itself (not its parts): one line each, with what to do; nothing heavy is
+        imported to find out."""
+        return []
 
     @classmethod
     def kind(cls) -> type["Component"]:

@@ -4,7 +4,7 @@ Invariant: the text loads back to an equal tree. Every field is written, default
 changed since. Components of one class that differ are told apart by a scope named after where they stand.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import PurePath
 from textwrap import indent
@@ -14,6 +14,7 @@ from t1x.config.component import Component
 from t1x.config.problem import Origin
 from t1x.config.root import Root
 from t1x.config.statement import scoped
+from t1x.config.walk import walk
 
 WIDTH = 100
 """Characters from which on a container is written with one item a line."""
@@ -41,7 +42,7 @@ class _Scopes:
         self.entries: list[tuple[str, str, Component]] = []
         """(path, scope, component); the root first, in the empty scope."""
         found: list[tuple[str, Component]] = []
-        for path, component in _walk(root, type(root).__name__):
+        for path, component in walk(root, type(root).__name__):
             if not any(component == other for _, other in found):
                 found.append((path, component))
         classes = [type(component) for _, component in found]
@@ -54,24 +55,6 @@ class _Scopes:
 
     def of(self, component: Component) -> str:
         return next(scope for _, scope, other in self.entries if other == component)
-
-
-def _walk(component: Component, path: str) -> Iterator[tuple[str, Component]]:
-    yield path, component
-    for name in type(component).model_fields:
-        yield from _walk_value(getattr(component, name), f"{path}.{name}")
-
-
-def _walk_value(value: Any, path: str) -> Iterator[tuple[str, Component]]:
-    if isinstance(value, Component):
-        yield from _walk(value, path)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _walk_value(item, f"{path}[{key!r}]")
-    elif isinstance(value, list | tuple | set | frozenset):
-        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        for index, item in enumerate(items):
-            yield from _walk_value(item, f"{path}[{index}]")
 
 
 def scope_name(path: str) -> str:

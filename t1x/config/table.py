@@ -1,12 +1,13 @@
 """Which binding a field takes.
 
-Invariant: a binding applies in its own scope and in every scope below it; among those that apply, the one with the longest scope
-wins, and among equals the last.
+Invariant: a binding applies to its component and to every component derived from it, in its own scope and in every scope below it;
+among those that apply, the one with the longest scope wins, and among equals the last.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
 
+from t1x.config.component import Component
 from t1x.config.statement import Binding, Definition, Reference, values_in
 
 
@@ -18,24 +19,28 @@ class Table:
         self.macros: dict[str, Definition] = {}
         self.reached: set[Binding] = set()
         """Bindings whose component was built in a scope where they apply, overridden or not."""
-        self._by_component: dict[str, list[Binding]] = defaultdict(list)
-        for statement in statements:
+        self._by_component: dict[str, list[tuple[int, Binding]]] = defaultdict(list)
+        for number, statement in enumerate(statements):
             if isinstance(statement, Definition):
                 self.macros[statement.name] = statement
             else:
                 self.bindings.append(statement)
-                self._by_component[statement.component].append(statement)
+                self._by_component[statement.component].append((number, statement))
 
-    def take(self, component: str, scope: str) -> dict[str, Binding]:
+    def take(self, component: type[Component], scope: str) -> dict[str, Binding]:
         """The winning binding of every bound field of a component that is built in a scope; marks what applies as reached."""
         winners: dict[str, Binding] = {}
-        for binding in self._by_component.get(component, ()):
+        for _, binding in sorted(self._of(component), key=lambda numbered: numbered[0]):
             if applies(binding.scope, scope):
                 self.reached.add(binding)
                 winner = winners.get(binding.field)
                 if winner is None or len(binding.scope) >= len(winner.scope):
                     winners[binding.field] = binding
         return winners
+
+    def _of(self, component: type[Component]) -> list[tuple[int, Binding]]:
+        names = [base.__name__ for base in component.__mro__ if Component.registry.get(base.__name__) is base]
+        return [numbered for name in names for numbered in self._by_component.get(name, ())]
 
     def references(self) -> set[Reference]:
         """Everything that some binding or macro refers to."""

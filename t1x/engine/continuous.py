@@ -38,13 +38,13 @@ class ContinuousBatching:
     work."""
 
     def __init__(self, spec: EmbeddedEngine, model: Qwen3Moe, weights: Mapping[str, Any], version: int) -> None:
-        if spec.context_length > model.max_position_embeddings:
+        if (spec.context_length or 0) > model.max_position_embeddings:
             raise ValueError(
                 f"context_length ({spec.context_length}) exceeds the model's max_position_embeddings "
                 f"({model.max_position_embeddings})"
             )
         self.version = version
-        slots, context = spec.max_sessions, spec.context_length
+        slots, context = spec.max_sessions, spec.context_length or model.max_position_embeddings
         self._context, self._vocabulary = context, model.vocab_size
         self._decoder = CachedDecoder(model, slots, context, getattr(torch, spec.dtype))
         self._decoder.load(weights)

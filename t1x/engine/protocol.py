@@ -85,8 +85,8 @@ class Engine(Component):
     returns_routing: ClassVar[bool] = True
     """Whether completions carry the routed experts that replay needs."""
 
-    context_length: Annotated[int, Role.SCALE, Field(gt=1)] = 256
-    """Most tokens of a prompt and its completion; at most the model's max_position_embeddings."""
+    context_length: Annotated[int | None, Role.SCALE, Field(gt=1)] = None
+    """Most tokens of a prompt and its completion, at most the model's max_position_embeddings; as many as those where None."""
 
     def build(self, model: Model, weights: Mapping[str, Any], version: int = 0) -> EngineWorker:
         """A living engine that samples from `weights` (Hugging Face names to tensors), policy version `version`. Raises

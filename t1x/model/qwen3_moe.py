@@ -1,6 +1,6 @@
 """Which network is the policy (and, with a scalar head, the critic)."""
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,9 @@ Scale = Annotated[float, Role.SCALE, Field(gt=0)]
 
 class Model(Component):
     """An architecture and its initial weights."""
+
+    routed: ClassVar[bool] = False
+    """Whether it has routed experts, which replay needs."""
 
     vocab_size: Size
     """Token ids are below it."""
@@ -34,6 +37,8 @@ class Model(Component):
 class Qwen3Moe(Model):
     """Qwen3-MoE: RoPE, QK-norm, grouped-query attention, RMSNorm, SwiGLU experts, softmax top-k router. Fields are those of Hugging
     Face's `Qwen3MoeConfig`; every layer is sparse, projections have no bias."""
+
+    routed: ClassVar[bool] = True
 
     hidden_size: Size
     """Width of the residual stream."""

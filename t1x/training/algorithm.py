@@ -4,11 +4,12 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from t1x.config import Component
 from t1x.training.advantage import gae
 from t1x.training.batch import Batch
+from t1x.training.optimizer import Adam, Optimizer
 
 
 class Algorithm(Component):
@@ -22,6 +23,10 @@ class Algorithm(Component):
 class PPO(Algorithm):
     """Proximal policy optimisation with a separate critic (report section 4.5); no KL penalty, advantages not normalised."""
 
+    actor_optimizer: Optimizer
+    """Of the policy."""
+    critic_optimizer: Optimizer
+    """Of the value network."""
     gamma: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Discount γ, counted in response tokens (Eq. 16)."""
     lam: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -36,6 +41,14 @@ class PPO(Algorithm):
     """Passes of the critic over a rollout batch (report: one)."""
     minibatches: Annotated[int, Field(ge=1)] = 1
     """Optimizer steps a pass, for actor and critic (report: one optimizer step per rollout batch)."""
+
+    @model_validator(mode="after")
+    def _constant_learning_rates(self) -> "PPO":
+        for name in ("actor_optimizer", "critic_optimizer"):
+            optimizer = getattr(self, name)
+            if isinstance(optimizer, Adam) and optimizer.decay_to != 1:
+                raise ValueError(f"{name}: decay_to must be 1; a rollout loop's learning rate is constant after its warm-up")
+        return self
 
     def advantages(self, batch: Batch, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         return gae(values, batch.counts, batch.rewards, batch.trials, self.gamma, self.lam)

@@ -34,8 +34,8 @@ class TorchTrainerWorker:
 
     def __init__(self, spec: TorchTrainer, algorithm: PPO, actor: MoeTransformer, critic: ValueModel) -> None:
         self.spec, self.algorithm, self.actor, self.critic = spec, algorithm, actor, critic
-        self.actor_optimizer = spec.actor_optimizer.build(actor.parameters())
-        self.critic_optimizer = spec.critic_optimizer.build(critic.parameters())
+        self.actor_optimizer = algorithm.actor_optimizer.build(actor.parameters())
+        self.critic_optimizer = algorithm.critic_optimizer.build(critic.parameters())
 
     @torch.no_grad()
     def values(self, batch: Batch) -> TokenVector:

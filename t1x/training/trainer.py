@@ -1,16 +1,15 @@
 """The trainer: what computes over batches and updates the networks."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from t1x.config import Component, Role
 from t1x.model.router import RouterMode
 from t1x.training.algorithm import PPO, Algorithm
 from t1x.training.batch import Batch
-from t1x.training.optimizer import Adam, Optimizer
 
 if TYPE_CHECKING:
     from t1x.model.transformer import MoeTransformer
@@ -52,6 +51,9 @@ class TrainerWorker(Protocol):
 class Trainer(Component):
     """What trains actor and critic."""
 
+    load_balancing: ClassVar[float] = 0.0
+    """Coefficient of a loss that spreads tokens over experts."""
+
     def build(self, actor: "MoeTransformer", critic: "ValueModel", algorithm: Algorithm) -> TrainerWorker:
         """The living trainer of these two networks."""
         raise NotImplementedError
@@ -60,20 +62,8 @@ class Trainer(Component):
 class TorchTrainer(Trainer):
     """One process, plain PyTorch; gradients accumulate over micro-batches."""
 
-    actor_optimizer: Optimizer
-    """Of the policy."""
-    critic_optimizer: Optimizer
-    """Of the value network."""
     tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1024
     """Padded tokens of one forward pass; bounds memory and padding, changes no result. A longer sample is alone in its pass."""
-
-    @model_validator(mode="after")
-    def _constant_learning_rates(self) -> "TorchTrainer":
-        for name in ("actor_optimizer", "critic_optimizer"):
-            optimizer = getattr(self, name)
-            if isinstance(optimizer, Adam) and optimizer.decay_to != 1:
-                raise ValueError(f"{name}: decay_to must be 1; a rollout loop's learning rate is constant after its warm-up")
-        return self
 
     def build(self, actor: "MoeTransformer", critic: "ValueModel", algorithm: Algorithm) -> TrainerWorker:
         from t1x.training.torch_trainer import TorchTrainerWorker

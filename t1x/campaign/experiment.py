@@ -1,0 +1,112 @@
+"""What every experiment that runs a policy has in common."""
+
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from t1x.campaign.runtime import InlineRuntime, Runtime
+from t1x.campaign.start import Start
+from t1x.campaign.suite import Suite
+from t1x.config import Role, Root, Smoke
+from t1x.engine.embedded import EmbeddedEngine
+from t1x.engine.protocol import Engine
+from t1x.grading.reward import Reward
+from t1x.harness.harness import Harness
+from t1x.harness.shell import ShellHarness
+from t1x.model.qwen3_moe import Model
+from t1x.sandbox.local import BubblewrapSandbox
+from t1x.sandbox.protocol import Sandbox
+from t1x.text.bundled import BundledTokenizer
+from t1x.text.tokenizer import Tokenizer
+from t1x.tracking.mlflow_tracking import MLflowTracking
+from t1x.tracking.protocol import Tracking
+from t1x.trajectory.stitcher import Stitcher, TokenStitcher
+
+
+class Experiment(Root):
+    """What campaigns and evaluations share: a binding of `Experiment.field` holds for whichever of them a file describes."""
+
+    model: Annotated[Model, Role.SCALE]
+    """The policy's architecture."""
+    start: Start
+    """The policy's first weights."""
+    reward: Reward
+    """What a trial is worth."""
+    suites: tuple[Suite, ...] = ()
+    """What the policy is evaluated on."""
+    seed: Annotated[int, Role.SEED] = 0
+    """Of the run's own random streams: first weights, sampling, orders. Pools and demonstrations have their own."""
+    stitcher: Stitcher = TokenStitcher()
+    """How the turns of a trial become training samples."""
+    harness: Annotated[Harness, Role.SCALE] = ShellHarness()
+    """The agent loop around the policy: which dialogue a model of this size can hold."""
+    tokenizer: Annotated[Tokenizer, Role.SCALE] = BundledTokenizer()
+    """What the policy reads and writes."""
+    agent_deadline: Annotated[float | None, Role.SCALE, Field(gt=0)] = None
+    """Seconds that an agent has for a trial (report: 3600); what the task says where None."""
+    verifier_deadline: Annotated[float | None, Role.SCALE, Field(gt=0)] = None
+    """Seconds that a task's verifier has (report: 900); what the task says where None."""
+    engine: Annotated[Engine, Role.PLACEMENT] = EmbeddedEngine()
+    """What samples from the policy."""
+    sandbox: Annotated[Sandbox, Role.PLACEMENT] = BubblewrapSandbox()
+    """Where the agent's commands run."""
+    runtime: Annotated[Runtime, Role.PLACEMENT] = InlineRuntime()
+    """Which processes the parts live in."""
+    concurrency: Annotated[int, Role.PLACEMENT, Field(ge=1)] = 64
+    """Trials, and so sandboxes, alive at a time."""
+    threads: Annotated[int, Role.PLACEMENT, Field(ge=1)] = 1
+    """PyTorch threads of this process: small models are fastest with 1, and sandboxes need the other cores."""
+    tracking: Annotated[Tracking, Role.PLACEMENT] = MLflowTracking()
+    """Where metrics and artifacts are kept."""
+    runs: Annotated[Path, Role.PLACEMENT] = Path("runs")
+    """Folder that gets one folder a run."""
+    name: Annotated[str, Role.PLACEMENT, Field(pattern=r"^[\w.-]*$")] = ""
+    """What its run is called; the file's name where empty."""
+    smoke: Annotated[bool, Role.PLACEMENT, Smoke(True)] = False
+    """Whether sizes were cut to those of one tiny step (`t1x run --smoke`)."""
+
+    @model_validator(mode="after")
+    def _policy_fits(self) -> Self:
+        if self.harness.context_tokens > self.context_length:
+            raise ValueError(
+                f"harness {type(self.harness).__name__} lets a trial grow to {self.harness.context_tokens} tokens, but engine "
+                f"{type(self.engine).__name__} holds {self.context_length}; lower context_tokens or raise context_length"
+            )
+        if self.context_length > self.model.max_position_embeddings:
+            raise ValueError(
+                f"engine {type(self.engine).__name__} holds {self.engine.context_length} tokens, but model "
+                f"{type(self.model).__name__} takes {self.model.max_position_embeddings}; lower context_length or raise "
+                f"max_position_embeddings"
+            )
+        if self.tokenizer.vocab_size > self.model.vocab_size:
+            raise ValueError(
+                f"tokenizer {type(self.tokenizer).__name__} has {self.tokenizer.vocab_size} ids, but model "
+                f"{type(self.model).__name__} knows {self.model.vocab_size}; set vocab_size to {self.tokenizer.vocab_size} or more"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _suites_have_names(self) -> Self:
+        names = [suite.name for suite in self.suites]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"two suites are named {min(twice)!r}; metrics are kept by name, so give each its own")
+        return self
+
+    @model_validator(mode="after")
+    def _deadlines_fit(self) -> Self:
+        limit = self.sandbox.remote_deadline
+        if limit is not None:
+            agent, verifier = self.agent_deadline or 0.0, self.verifier_deadline or 0.0
+            if self.sandbox.setup_deadline + agent + verifier > limit:
+                raise ValueError(
+                    f"sandbox {type(self.sandbox).__name__} ends a trial after remote_deadline = {limit:g} s, but its setup_deadline "
+                    f"({self.sandbox.setup_deadline:g} s), agent_deadline ({agent:g} s) and verifier_deadline ({verifier:g} s) need "
+                    f"{self.sandbox.setup_deadline + agent + verifier:g} s; raise remote_deadline or lower the others"
+                )
+        return self
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of a prompt and its completion that the engine holds."""
+        return self.engine.context_length or self.model.max_position_embeddings
