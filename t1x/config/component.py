@@ -76,6 +76,11 @@ class Component(BaseModel):
         return next(marks, Role.ALGORITHM)
 
     @classmethod
+    def smoke(cls, field: str) -> Smoke | None:
+        """What one of this component's fields is cut to for one tiny step, if it is."""
+        return next((mark for info in cls._declarations(field) for mark in info.metadata if isinstance(mark, Smoke)), None)
+
+    @classmethod
     def _declarations(cls, field: str) -> Iterator[FieldInfo]:
         """A field as this class declares it, then as its ancestors do."""
         for base in cls.__mro__:

@@ -9,10 +9,11 @@ from t1x.config.component import Component
 
 def to_mapping(component: Component) -> dict[str, Any]:
     """`{"class": "TestCountReward", "scale": 20.0}`; nested components are nested mappings."""
-    return {"class": type(component).__name__} | {name: _plain(getattr(component, name)) for name in type(component).model_fields}
+    return {"class": type(component).__name__} | {name: plain(getattr(component, name)) for name in type(component).model_fields}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A field's value as JSON can hold it."""
     match value:
         case Component():
             return to_mapping(value)
@@ -21,7 +22,7 @@ def _plain(value: Any) -> Any:
         case PurePath():
             return str(value)
         case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
+            return {str(key): plain(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
     return value
