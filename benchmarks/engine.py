@@ -17,7 +17,7 @@ import torch
 from transformers import Qwen3MoeForCausalLM
 
 from t1x.engine.embedded import EmbeddedEngine
-from t1x.engine.protocol import EngineWorker, Sampling
+from t1x.engine.protocol import Decoding, EngineWorker, Sampling
 from t1x.model.checkpoint import save_pretrained, to_hf
 from t1x.model.qwen3_moe import Qwen3Moe
 
@@ -58,7 +58,7 @@ def ours(worker: EngineWorker, trials: int, turns: int, tokens: int) -> int:
     async def trial(index: int, ids: np.ndarray) -> int:
         sampled = 0
         for turn in range(turns):
-            completion = await worker.generate(ids, Sampling(1.0, tokens, (), seed=1000 * index + turn), str(index))
+            completion = await worker.generate(ids, Sampling(Decoding(1.0), tokens, (), seed=1000 * index + turn), str(index))
             sampled += len(completion.ids)
             ids = np.concatenate([ids, completion.ids, glue(index, turn)])
         await worker.release(str(index))

@@ -18,6 +18,7 @@ from t1x.campaign.campaign import Campaign
 from t1x.campaign.gap import Gap, measure_gap
 from t1x.config import load
 from t1x.engine.embedded import EmbeddedEngine
+from t1x.engine.protocol import Decoding
 from t1x.model.checkpoint import load_pretrained, to_hf
 from t1x.model.router import RouterMode
 from t1x.model.value import ValueModel
@@ -59,7 +60,7 @@ async def _measure(campaign: Campaign, path: Path, dtype: Literal["float32", "bf
     engine = EmbeddedEngine(dtype=dtype).build(policy.config, to_hf(policy))
     host = campaign.sandbox.build()
     try:
-        run = trial_runner(campaign, host, campaign.tokenizer.build(), engine, "gap", 0, 1.0)
+        run = trial_runner(campaign, host, campaign.tokenizer.build(), engine, "gap", 0, Decoding(1.0))
         trials = named("gap", 0, first(campaign.pool.build(), tasks))
         return await measure_gap(trials, run, trainer, MODES, campaign.concurrency)
     finally:

@@ -1,11 +1,14 @@
-"""The living parts of a campaign, and how one trial is run with them."""
+"""The living parts of an experiment, and how one trial is run with them."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from t1x.campaign.campaign import Campaign
+from t1x.campaign.experiment import Experiment
 from t1x.campaign.progress import ProgressReport
-from t1x.engine.protocol import EngineWorker
+from t1x.engine.protocol import Decoding, EngineWorker
+from t1x.harness.harness import Harness
 from t1x.model.transformer import MoeTransformer
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import RunTrial
@@ -18,55 +21,73 @@ from t1x.text.tokenizer import ChatTokenizer
 from t1x.tracking.protocol import TrackedRun
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """What the parts of a campaign's loop share."""
+    """What the parts of an experiment share."""
 
-    campaign: Campaign
+    experiment: Experiment
     tokenizer: ChatTokenizer
     host: SandboxHost
-    pool: TaskPool
-    """Training tasks."""
-    suites: dict[str, TaskPool]
+    suites: Mapping[str, TaskPool]
     """Tasks of each suite, by its name."""
     policy: MoeTransformer
-    """Trained in place; the engine has weights of its own."""
-    steps: int
-    """Training steps that are due in all."""
+    """Changed in place; the engine has weights of its own."""
     tracked: TrackedRun
     progress: ProgressReport
 
-    def runner(self, engine: EngineWorker, purpose: str, step: int, temperature: float) -> RunTrial:
-        """Runs trials of this campaign; see `trial_runner`."""
-        return trial_runner(self.campaign, self.host, self.tokenizer, engine, purpose, step, temperature)
+    def runner(self, engine: EngineWorker, purpose: str, step: int, decoding: Decoding, harness: Harness | None = None) -> RunTrial:
+        """Runs trials of this experiment; see `trial_runner`."""
+        return trial_runner(self.experiment, self.host, self.tokenizer, engine, purpose, step, decoding, harness)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingAssembly(Assembly):
+    """And what training needs beyond that."""
+
+    experiment: Campaign
+    pool: TaskPool
+    """Training tasks."""
+    steps: int
+    """Training steps that are due in all."""
 
 
 def trial_runner(
-    campaign: Campaign,
+    experiment: Experiment,
     host: SandboxHost,
     tokenizer: ChatTokenizer,
     engine: EngineWorker,
     purpose: str,
     step: int,
-    temperature: float,
+    decoding: Decoding,
+    harness: Harness | None = None,
 ) -> RunTrial:
-    """Runs trials whose random streams depend on nothing but the campaign's seed, purpose, step, trial id and turn."""
+    """Runs trials whose random streams depend on nothing but the experiment's seed, purpose, step, trial id and turn; in the
+    experiment's harness where none is given."""
 
     async def run(trial_id: str, task: Task) -> Trial:
         return await run_trial(
-            task,
+            with_deadlines(task, experiment),
             trial_id=trial_id,
             host=host,
             engine=engine,
             tokenizer=tokenizer,
-            harness=campaign.harness,
-            stitcher=campaign.stitcher,
-            reward=campaign.reward,
-            temperature=temperature,
-            seed_for=lambda turn: stream(campaign.seed, purpose, step, trial_id, turn),
+            harness=harness or experiment.harness,
+            stitcher=experiment.stitcher,
+            reward=experiment.reward,
+            decoding=decoding,
+            seed_for=lambda turn: stream(experiment.seed, purpose, step, trial_id, turn),
         )
 
     return run
+
+
+def with_deadlines(task: Task, experiment: Experiment) -> Task:
+    """The task under the experiment's deadlines, where it has any."""
+    return dataclasses.replace(
+        task,
+        agent_timeout=experiment.agent_deadline or task.agent_timeout,
+        verifier_timeout=experiment.verifier_deadline or task.verifier_timeout,
+    )
 
 
 def named(purpose: str, step: int, tasks: Sequence[Task]) -> Mapping[str, Task]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from t1x.campaign.assembly import Assembly, first, named
 from t1x.campaign.suite import PoolSuite
 from t1x.campaign.validity import causes, failure
-from t1x.engine.protocol import EngineWorker
+from t1x.engine.protocol import Decoding, EngineWorker
 from t1x.rollout.metrics import evaluation_metrics
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
@@ -67,8 +67,8 @@ async def evaluate(assembly: Assembly, engine: EngineWorker, suite: PoolSuite, s
                 trials,
                 batch=len(trials),
                 scheduler=WaitAll(),
-                run=assembly.runner(engine, purpose, at, temperature),
-                concurrency=assembly.campaign.concurrency,
+                run=assembly.runner(engine, purpose, at, Decoding(temperature)),
+                concurrency=assembly.experiment.concurrency,
                 on_trial=lambda _: phase.advance(),
             )
         if not batch.admitted:

@@ -23,7 +23,7 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
     pool = start.pool.build()
     tasks = [pool[index] for index in range(len(pool))]
     with assembly.progress.phase("recording demonstrations", len(tasks)) as phase:
-        verified = await _record(start, assembly, tasks[: start.verified], 0, assembly.campaign.reward, phase)
+        verified = await _record(start, assembly, tasks[: start.verified], 0, assembly.experiment.reward, phase)
         others = await _record(start, assembly, tasks[start.verified :], len(verified), None, phase)
     whole = [trial for trial in (*verified, *others) if trial.ended_by is EndedBy.DONE]
     if not whole:
@@ -60,10 +60,10 @@ async def _record(
         commands,
         host=assembly.host,
         tokenizer=assembly.tokenizer,
-        harness=assembly.campaign.harness,
-        stitcher=assembly.campaign.stitcher,
+        harness=assembly.experiment.harness,
+        stitcher=assembly.experiment.stitcher,
         reward=reward,
-        concurrency=assembly.campaign.concurrency,
+        concurrency=assembly.experiment.concurrency,
         on_trial=lambda _: phase.advance(),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from t1x.campaign.assembly import Assembly
+from t1x.campaign.assembly import TrainingAssembly
 from t1x.campaign.evaluate import Score, evaluate
 from t1x.campaign.training import TrainingStep
 from t1x.engine.protocol import EngineWorker
@@ -29,9 +29,9 @@ class Outcome:
     """The newest."""
 
 
-async def run_loop(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
+async def run_loop(assembly: TrainingAssembly, folder: Path, outcome: Outcome) -> None:
     """Runs the whole campaign. Raises what stops it; `outcome` then holds what there was."""
-    campaign = assembly.campaign
+    campaign = assembly.experiment
     engine = campaign.engine.build(campaign.model, to_hf(assembly.policy))
     try:
         await _evaluate_all(assembly, engine, outcome, None)
@@ -50,16 +50,15 @@ async def run_loop(assembly: Assembly, folder: Path, outcome: Outcome) -> None:
         await engine.close()
 
 
-async def _warm_up(assembly: Assembly, training: TrainingStep) -> None:
-    batches = assembly.campaign.critic_warmup
+async def _warm_up(assembly: TrainingAssembly, training: TrainingStep) -> None:
+    batches = assembly.experiment.critic_warmup
     for index in range(batches):
         metrics = await training.warm_up_critic(index)
         assembly.tracked.metrics({f"warmup/{name}": value for name, value in metrics.items()}, index)
         assembly.progress.say(f"critic warm-up {index + 1}/{batches}: {_told(metrics)}")
 
 
-async def _train(assembly: Assembly, training: TrainingStep, engine: EngineWorker, outcome: Outcome) -> None:
-    campaign = assembly.campaign
+async def _train(assembly: TrainingAssembly, training: TrainingStep, engine: EngineWorker, outcome: Outcome) -> None:
     with assembly.progress.phase("training", assembly.steps) as phase:
         for step in range(1, assembly.steps + 1):
             metrics, rolled = await training.train(step)
@@ -71,10 +70,10 @@ async def _train(assembly: Assembly, training: TrainingStep, engine: EngineWorke
             await _evaluate_all(assembly, engine, outcome, step)
 
 
-async def _evaluate_all(assembly: Assembly, engine: EngineWorker, outcome: Outcome, step: int | None) -> None:
+async def _evaluate_all(assembly: TrainingAssembly, engine: EngineWorker, outcome: Outcome, step: int | None) -> None:
     """Runs the suites that are due; `step` as in `Score`."""
     seen: list[Trial] = []
-    for suite in assembly.campaign.suites:
+    for suite in assembly.experiment.suites:
         if suite.due(step or 0, assembly.steps):
             scores, trials = await evaluate(assembly, engine, suite, step)
             outcome.scores += scores
@@ -84,7 +83,7 @@ async def _evaluate_all(assembly: Assembly, engine: EngineWorker, outcome: Outco
         outcome.transcripts, outcome.transcripts_of = seen, f"the evaluations {when}"
 
 
-def _checkpoint(assembly: Assembly, critic: ValueModel, folder: Path, outcome: Outcome) -> None:
+def _checkpoint(assembly: TrainingAssembly, critic: ValueModel, folder: Path, outcome: Outcome) -> None:
     """Weights only."""
     save_pretrained(assembly.policy, folder / "policy")
     save_pretrained(critic, folder / "critic")

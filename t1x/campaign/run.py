@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from t1x.campaign.assembly import Assembly
+from t1x.campaign.assembly import TrainingAssembly
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.loop import Outcome, run_loop
 from t1x.campaign.progress import ProgressReport
@@ -60,8 +60,8 @@ async def _run_in(
             begun = True
             tracked.params(to_mapping(campaign))
             tracked.artifact(folder / "config.gin")
-            assembly = Assembly(
-                campaign=campaign,
+            assembly = TrainingAssembly(
+                experiment=campaign,
                 tokenizer=campaign.tokenizer.build(),
                 host=host,
                 pool=pool,

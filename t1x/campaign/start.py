@@ -46,7 +46,7 @@ class CheckpointStart(Start):
     async def prepare(self, assembly: "Assembly") -> None:
         from t1x.model.checkpoint import load_hf, to_hf
 
-        load_hf(assembly.policy, to_hf(self._policy(assembly.campaign.model)))
+        load_hf(assembly.policy, to_hf(self._policy(assembly.experiment.model)))
 
     def _policy(self, model: Model) -> "MoeTransformer":
         from t1x.model.checkpoint import load_pretrained, require_same

@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from t1x.campaign.assembly import Assembly, named
+from t1x.campaign.assembly import TrainingAssembly, named
 from t1x.campaign.cursor import PoolCursor
 from t1x.campaign.validity import failure
-from t1x.engine.protocol import EngineWorker
+from t1x.engine.protocol import Decoding, EngineWorker
 from t1x.rollout.metrics import rollout_metrics
 from t1x.rollout.records import RolloutBatch
 from t1x.rollout.rollout import rollout
@@ -27,11 +27,12 @@ from t1x.trajectory.stitcher import StitchingError
 class TrainingStep:
     """Makes one step after the other; `metrics` are those of a step, by MLflow name."""
 
-    def __init__(self, assembly: Assembly, engine: EngineWorker, trainer: TrainerWorker) -> None:
+    def __init__(self, assembly: TrainingAssembly, engine: EngineWorker, trainer: TrainerWorker) -> None:
         self._assembly, self._engine, self._trainer = assembly, engine, trainer
-        self._algorithm = assembly.campaign.algorithm
+        self._algorithm = assembly.experiment.algorithm
         self._cursors = {
-            purpose: PoolCursor(assembly.pool, stream(assembly.campaign.seed, "epochs", purpose)) for purpose in ("warmup", "train")
+            purpose: PoolCursor(assembly.pool, stream(assembly.experiment.seed, "epochs", purpose))
+            for purpose in ("warmup", "train")
         }
 
     async def warm_up_critic(self, index: int) -> dict[str, float]:
@@ -47,7 +48,7 @@ class TrainingStep:
     async def train(self, step: int) -> tuple[dict[str, float], RolloutBatch]:
         """One rollout batch that updates critic and actor; the new weights are published as version `step`."""
         clock = _Clock()
-        router = self._assembly.campaign.router
+        router = self._assembly.experiment.router
         batch, metrics, rolled = await self._rollout("train", step, clock)
         with clock.measure("critic"):
             values = self._trainer.values(batch)
@@ -63,14 +64,14 @@ class TrainingStep:
         return metrics | clock.metrics(), rolled
 
     async def _rollout(self, purpose: str, step: int, clock: "_Clock") -> tuple[Batch, dict[str, float], RolloutBatch]:
-        campaign = self._assembly.campaign
+        campaign = self._assembly.experiment
         tasks = self._cursors[purpose].take(campaign.scheduler.launches(campaign.batch))
         with clock.measure("rollout"), self._assembly.progress.phase(f"{purpose} rollout {step}", len(tasks)) as phase:
             rolled = await rollout(
                 named(purpose, step, tasks),
                 batch=campaign.batch,
                 scheduler=campaign.scheduler,
-                run=self._assembly.runner(self._engine, purpose, step, campaign.temperature),
+                run=self._assembly.runner(self._engine, purpose, step, Decoding(campaign.temperature)),
                 concurrency=campaign.concurrency,
                 on_trial=lambda _: phase.advance(),
             )

@@ -19,7 +19,7 @@ import torch
 from t1x.engine.cached_decoder import CachedDecoder, Indices, Rows
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Completion, EngineError, FinishReason, Sampling
-from t1x.engine.sampler import sample, uniforms
+from t1x.engine.sampler import cut, sample, uniforms
 from t1x.model.qwen3_moe import Qwen3Moe
 
 
@@ -59,6 +59,8 @@ class ContinuousBatching:
         self._limit: Indices = np.zeros(slots, dtype=np.int64)
         """Length at which the completion ends."""
         self._temperature = np.zeros(slots, dtype=np.float32)
+        self._top_p = np.ones(slots, dtype=np.float64)
+        self._top_k: Indices = np.zeros(slots, dtype=np.int64)
         self._seed = np.zeros(slots, dtype=np.uint64)
         self._stops: Indices = np.full((slots, 1), -1, dtype=np.int64)
 
@@ -136,10 +138,11 @@ class ContinuousBatching:
             raise ValueError(
                 f"session {session}: prompt id {prompt_ids[at]} at {at} is outside the vocabulary of {self._vocabulary}"
             )
-        if sampling.max_tokens < 1 or sampling.temperature < 0:
+        decoding = sampling.decoding
+        if sampling.max_tokens < 1 or decoding.temperature < 0 or not 0 < decoding.top_p <= 1 or decoding.top_k < 0:
             raise ValueError(
-                f"session {session}: max_tokens must be at least 1 and temperature at least 0, "
-                f"got {sampling.max_tokens} and {sampling.temperature}"
+                f"session {session}: max_tokens must be at least 1, temperature at least 0, top_p above 0 and at most 1, top_k at "
+                f"least 0, got {sampling}"
             )
         if any(r.session == session for r in self._waiting) or self._slot_of.get(session) in self._active:
             raise ValueError(f"session {session} is sampling already; a session samples one completion at a time")
@@ -200,7 +203,8 @@ class ContinuousBatching:
         self._tokens[slot, : len(prompt)] = prompt
         self._cached[slot], self._length[slot] = request.start, len(prompt)
         self._limit[slot] = min(len(prompt) + sampling.max_tokens, self._context)
-        self._temperature[slot] = sampling.temperature
+        self._temperature[slot] = sampling.decoding.temperature
+        self._top_p[slot], self._top_k[slot] = sampling.decoding.top_p, sampling.decoding.top_k
         self._seed[slot] = sampling.seed & (2**64 - 1)
         missing = len(sampling.stop_ids) - self._stops.shape[1]
         if missing > 0:
@@ -216,6 +220,7 @@ class ContinuousBatching:
         token_slots, positions = rows.flat()
         logits, experts = self._decoder.step(self._tokens[token_slots, positions], rows)
         self._routing[token_slots, positions] = experts.numpy()
+        logits = cut(logits, self._temperature[slots], self._top_p[slots], self._top_k[slots])
         ids, logprobs = sample(logits, self._temperature[slots], uniforms(self._seed[slots], rows.ends))
         sampled = ids.numpy()
         self._tokens[slots, rows.ends], self._logprobs[slots, rows.ends] = sampled, logprobs.numpy()

@@ -25,11 +25,23 @@ class EngineError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """How to sample one completion. top-p is 1 and top-k is off: the trainer's distribution is the sampler's."""
+class Decoding:
+    """Which distribution tokens are sampled from. The trainer's is softmax(logits / temperature), so what is trained on is sampled
+    with `top_p` 1 and `top_k` 0; evaluations may cut the distribution."""
 
     temperature: float
-    """0 is greedy; the log-probabilities are then those of temperature 1."""
+    """0 is greedy, whatever the cut; the log-probabilities are then those of temperature 1 without one."""
+    top_p: float = 1.0
+    """Of what `top_k` leaves, only the fewest most probable tokens whose share reaches this are sampled (at least one)."""
+    top_k: int = 0
+    """Only so many most probable tokens are sampled; 0 is no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to sample one completion."""
+
+    decoding: Decoding
     max_tokens: int
     stop_ids: tuple[int, ...]
     seed: int

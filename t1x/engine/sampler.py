@@ -25,6 +25,29 @@ def uniforms(seeds: npt.NDArray[np.uint64], positions: npt.NDArray[np.int64]) ->
     return (_mix(counter) >> np.uint64(24)).astype(np.float64) * 2.0**-40
 
 
+def cut(
+    logits: Tensor, temperatures: npt.NDArray[np.float32], top_p: npt.NDArray[np.float64], top_k: npt.NDArray[np.int64]
+) -> Tensor:
+    """The logits [A, V] with -inf for what `Decoding` leaves out of a row: first all but the `top_k` most probable ids (0 is no
+    limit), then, of the distribution that remains, all that come after `top_p` is reached. Of equally probable ids the lower comes
+    first. Rows of temperature 0 stay as they are."""
+    rows = np.flatnonzero((temperatures > 0) & ((top_p < 1) | (top_k > 0)))
+    if not len(rows):
+        return logits
+    size = logits.shape[1]
+    most = torch.from_numpy(np.where(top_k > 0, top_k, size)[rows]).unsqueeze(1)
+    share = torch.from_numpy(np.where(top_p < 1, top_p, np.inf)[rows]).unsqueeze(1)
+    tempered = logits[rows] / torch.from_numpy(temperatures[rows]).unsqueeze(1)
+    ranked, order = tempered.sort(dim=-1, descending=True, stable=True)
+    beyond = torch.arange(size) >= most
+    probabilities = ranked.masked_fill(beyond, -torch.inf).softmax(-1, dtype=torch.float64)
+    reached = probabilities.cumsum(-1) - probabilities >= share
+    left_out = torch.zeros_like(beyond).scatter(1, order, beyond | reached)
+    kept = logits.clone()
+    kept[rows] = logits[rows].masked_fill(left_out, -torch.inf)
+    return kept
+
+
 def sample(logits: Tensor, temperatures: npt.NDArray[np.float32], uniform: npt.NDArray[np.float64]) -> tuple[Tensor, Tensor]:
     """Ids [A] int64 and log-probabilities [A] float32 from float32 logits [A, V], by inversion of the cumulative distribution. Rows
     of temperature 0 take the most probable id, with its log-probability at temperature 1."""

@@ -6,7 +6,7 @@ from typing import Annotated, Protocol
 from pydantic import Field
 
 from t1x.config import Component, Role
-from t1x.engine.protocol import EngineWorker
+from t1x.engine.protocol import Decoding, EngineWorker
 from t1x.harness.records import EndedBy
 from t1x.sandbox.protocol import SandboxLease
 from t1x.tasks.task import Task
@@ -37,7 +37,7 @@ class Harness(Component):
         sandbox: SandboxLease,
         engine: EngineWorker,
         tokenizer: ChatTokenizer,
-        temperature: float,
+        decoding: Decoding,
         seed_for: Callable[[int], int],
         session: str,
         sink: Sink,

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from t1x.config import Role
-from t1x.engine.protocol import EngineError, EngineWorker, Sampling
+from t1x.engine.protocol import Decoding, EngineError, EngineWorker, Sampling
 from t1x.harness.harness import Harness, Sink
 from t1x.harness.observation import observation
 from t1x.harness.records import EndedBy
@@ -59,7 +59,7 @@ class ShellHarness(Harness):
         sandbox: SandboxLease,
         engine: EngineWorker,
         tokenizer: ChatTokenizer,
-        temperature: float,
+        decoding: Decoding,
         seed_for: Callable[[int], int],
         session: str,
         sink: Sink,
@@ -71,9 +71,9 @@ class ShellHarness(Harness):
             if room < 1:
                 return EndedBy.CONTEXT
             prompt = history.view()
-            sampling = Sampling(temperature, min(self.max_command_tokens, room), tokenizer.stop_ids, seed_for(index))
+            sampling = Sampling(decoding, min(self.max_command_tokens, room), tokenizer.stop_ids, seed_for(index))
             completion = await engine.generate(prompt, sampling, session)
-            sink.turn(Turn(index, prompt, completion, temperature))
+            sink.turn(Turn(index, prompt, completion, decoding.temperature))
             history.extend(completion.ids)
             text = tokenizer.decode(completion.ids).strip()
             sink.message("assistant", text)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
 from t1x.grading.reward import Reward
 from t1x.harness.harness import Harness
@@ -45,7 +46,7 @@ async def demonstrate(
             harness=harness,
             stitcher=stitcher,
             reward=reward,
-            temperature=1.0,
+            decoding=Decoding(1.0),
             seed_for=lambda turn: 0,
         )
         for turn in trial.turns:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from t1x.engine.protocol import EngineError, EngineWorker
+from t1x.engine.protocol import Decoding, EngineError, EngineWorker
 from t1x.grading.report import VerifierReport
 from t1x.grading.reward import Reward
 from t1x.grading.verifier import verify
@@ -60,7 +60,7 @@ async def run_trial(
     harness: Harness,
     stitcher: Stitcher,
     reward: Reward | None,
-    temperature: float,
+    decoding: Decoding,
     seed_for: Callable[[int], int],
 ) -> Trial:
     """Runs a task once. `trial_id` is the engine's session too and must be unique among living trials; `seed_for(turn)` the random
@@ -79,7 +79,7 @@ async def run_trial(
             with record.phase("create"):
                 lease = await host.create(task)
             with record.phase("agent"):
-                ended_by = await _agent(task, lease, engine, trial_id, tokenizer, harness, temperature, seed_for, record)
+                ended_by = await _agent(task, lease, engine, trial_id, tokenizer, harness, decoding, seed_for, record)
             if reward is not None:
                 with record.phase("verify"):
                     report = await verify(lease, task)
@@ -125,7 +125,7 @@ async def _agent(
     session: str,
     tokenizer: ChatTokenizer,
     harness: Harness,
-    temperature: float,
+    decoding: Decoding,
     seed_for: Callable[[int], int],
     record: _Recorder,
 ) -> EndedBy:
@@ -138,7 +138,7 @@ async def _agent(
                 sandbox=lease,
                 engine=engine,
                 tokenizer=tokenizer,
-                temperature=temperature,
+                decoding=decoding,
                 seed_for=seed_for,
                 session=session,
                 sink=record,

@@ -11,6 +11,7 @@ from t1x.campaign.campaign import Campaign
 from t1x.campaign.gap import Gap, measure_gap, ratio
 from t1x.config import load
 from t1x.engine.embedded import EmbeddedEngine
+from t1x.engine.protocol import Decoding
 from t1x.model.checkpoint import to_hf
 from t1x.model.router import RouterMode
 
@@ -28,7 +29,7 @@ def measured(dtype: Literal["float32", "bfloat16"]) -> list[Gap]:
 
     async def run() -> list[Gap]:
         try:
-            runner = trial_runner(campaign, host, campaign.tokenizer.build(), engine, "gap", 0, 1.0)
+            runner = trial_runner(campaign, host, campaign.tokenizer.build(), engine, "gap", 0, Decoding(1.0))
             return await measure_gap(named("gap", 0, first(campaign.pool.build(), 24)), runner, trainer, MODES, 24)
         finally:
             await engine.close()

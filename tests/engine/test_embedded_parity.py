@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t1x.engine.embedded import EmbeddedEngine
-from t1x.engine.protocol import Completion, EngineWorker, Sampling
+from t1x.engine.protocol import Completion, Decoding, EngineWorker, Sampling
 from t1x.model.checkpoint import to_hf
 from t1x.model.qwen3_moe import Qwen3Moe
 from t1x.model.transformer import MoeTransformer
@@ -56,7 +56,9 @@ async def play(
     prompt = np.array(first, dtype=np.int32)
     played = []
     for index, (glue, tokens, temperature) in enumerate(turns):
-        completion = await worker.generate(prompt, Sampling(temperature, tokens, (0, 1), seed=1000 * len(first) + index), session)
+        completion = await worker.generate(
+            prompt, Sampling(Decoding(temperature), tokens, (0, 1), seed=1000 * len(first) + index), session
+        )
         played.append((prompt, completion, temperature or 1.0))
         prompt = np.concatenate([prompt, completion.ids, np.array(glue, dtype=np.int32)])
     return played
@@ -98,7 +100,9 @@ def test_greedy_equals_transformers_generate(sessions: int, tmp_path) -> None:
 
     async def main() -> list[Completion]:
         worker = engine(8)
-        return await asyncio.gather(*(worker.generate(p, Sampling(0.0, 20, (), 0), str(i)) for i, p in enumerate(prompts)))
+        return await asyncio.gather(
+            *(worker.generate(p, Sampling(Decoding(0.0), 20, (), 0), str(i)) for i, p in enumerate(prompts))
+        )
 
     completions = asyncio.run(main())
     reference = theirs.generate(torch.from_numpy(prompts.astype(np.int64)), max_new_tokens=20, do_sample=False, eos_token_id=None)

@@ -9,7 +9,7 @@ import torch
 
 from t1x.engine.continuous import ContinuousBatching
 from t1x.engine.embedded import EmbeddedEngine
-from t1x.engine.protocol import Completion, EngineError, Sampling
+from t1x.engine.protocol import Completion, Decoding, EngineError, Sampling
 from t1x.model.checkpoint import to_hf
 from t1x.model.qwen3_moe import Qwen3Moe
 
@@ -37,7 +37,7 @@ def prompt(*ids: int) -> np.ndarray:
 
 
 def greedy(tokens: int, *stop_ids: int) -> Sampling:
-    return Sampling(0.0, tokens, stop_ids, 0)
+    return Sampling(Decoding(0.0), tokens, stop_ids, 0)
 
 
 def with_engine(use: Callable[[ContinuousBatching], Awaitable[None]], slots: int = 2) -> None:
@@ -215,7 +215,9 @@ def test_what_a_cancelled_request_computed_is_forgotten() -> None:
         ([-1], greedy(1), "prompt id -1 at 0"),
         ([1] * 32, greedy(1), "32 tokens leaves no room in a context of 32"),
         ([1], greedy(0), "max_tokens must be at least 1"),
-        ([1], Sampling(-1.0, 1, (), 0), "temperature at least 0"),
+        ([1], Sampling(Decoding(-1.0), 1, (), 0), "temperature at least 0"),
+        ([1], Sampling(Decoding(1.0, top_p=0.0), 1, (), 0), "top_p above 0"),
+        ([1], Sampling(Decoding(1.0, top_k=-1), 1, (), 0), "top_k at least 0"),
     ],
 )
 def test_bad_requests_are_refused_and_others_go_on(ids: list[int], sampling: Sampling, what: str) -> None:

@@ -3,10 +3,10 @@ import asyncio
 import numpy as np
 import pytest
 
-from t1x.engine.protocol import EngineError, Sampling
+from t1x.engine.protocol import Decoding, EngineError, Sampling
 from t1x.engine.scripted import ScriptedEngine
 
-SAMPLING = Sampling(1.0, 4, (0,), 0)
+SAMPLING = Sampling(Decoding(1.0), 4, (0,), 0)
 
 
 def test_plays_back_turn_by_turn() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from t1x.config import Component, Role
-from t1x.engine.protocol import EngineError
+from t1x.engine.protocol import Decoding, EngineError
 from t1x.engine.scripted import ScriptedEngine
 from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
@@ -72,7 +72,7 @@ def run(harness, turns, shell=None, engine=None):
             sandbox=shell,
             engine=engine,
             tokenizer=tokenizer,
-            temperature=0.7,
+            decoding=Decoding(0.7, 0.9, 5),
             seed_for=lambda turn: 100 + turn,
             session="s",
             sink=record,
@@ -94,8 +94,8 @@ def test_a_conversation_until_done():
         ("assistant", "done"),
     ]
     assert [turn.index for turn in record.turns] == [0, 1, 2]
-    assert [(s.temperature, s.max_tokens, s.stop_ids, s.seed) for s in engine.samplings] == [
-        (0.7, 24, tokenizer.stop_ids, 100 + turn) for turn in range(3)
+    assert [(s.decoding, s.max_tokens, s.stop_ids, s.seed) for s in engine.samplings] == [
+        (Decoding(0.7, 0.9, 5), 24, tokenizer.stop_ids, 100 + turn) for turn in range(3)
     ]
 
 
@@ -170,7 +170,14 @@ def test_a_full_context_ends_the_trial_before_the_engine_is_asked():
 def test_errors_of_sandbox_and_engine_pass_through_and_turns_are_kept():
     record = Record()
     harness = ShellHarness()
-    given = {"task": TASK, "tokenizer": tokenizer, "temperature": 1.0, "seed_for": lambda turn: 0, "session": "s", "sink": record}
+    given = {
+        "task": TASK,
+        "tokenizer": tokenizer,
+        "decoding": Decoding(1.0),
+        "seed_for": lambda turn: 0,
+        "session": "s",
+        "sink": record,
+    }
     with pytest.raises(SandboxError):
         asyncio.run(harness.run(sandbox=Shell(SandboxError("gone")), engine=Engine(said("ls")), **given))
     assert len(record.turns) == 1

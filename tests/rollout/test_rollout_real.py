@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from t1x.engine.embedded import EmbeddedEngine
+from t1x.engine.protocol import Decoding
 from t1x.grading.reward import TestCountReward
 from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
@@ -60,7 +61,7 @@ def sample(scheduler, batch, seed=0, sessions=16):
                     harness=ShellHarness(max_turns=3, max_command_tokens=8),
                     stitcher=TokenStitcher(),
                     reward=TestCountReward(),
-                    temperature=1.0,
+                    decoding=Decoding(1.0),
                     seed_for=lambda turn: stream(seed, "sample", trial_id, turn),
                 )
 

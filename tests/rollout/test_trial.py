@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
 from t1x.grading.reward import Reward, TestCountReward
 from t1x.harness.records import EndedBy
@@ -79,7 +80,7 @@ class Attempt:
 
     async def run(self, host):
         defaults = {"trial_id": "t", "host": host, "tokenizer": tokenizer, "stitcher": TokenStitcher()}
-        return await run_trial(self.task, **(defaults | self.changes), temperature=1.0, seed_for=lambda turn: turn)
+        return await run_trial(self.task, **(defaults | self.changes), decoding=Decoding(1.0), seed_for=lambda turn: turn)
 
     async def play(self, meanwhile=None):
         host = BubblewrapSandbox(root=self.folder).build()
