@@ -1,6 +1,6 @@
 """What is wrong with the statements themselves, whatever tree they make."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from t1x.config.component import Component
 from t1x.config.names import closest, owners, unknown_component, unknown_field
@@ -9,13 +9,14 @@ from t1x.config.statement import Binding, Definition, Macro, Reference, values_i
 from t1x.config.table import Table
 
 
-def check(table: Table) -> list[Problem]:
-    """Problems of names and macros: unknown, undefined, unused, circular, or a reference that isn't called."""
+def check(table: Table, general: Collection[Binding | Definition] = ()) -> list[Problem]:
+    """Problems of names and macros: unknown, undefined, unused, circular, or a reference that isn't called. The macros of
+    `general` statements, which many experiments read, needn't be used."""
     statements: list[Binding | Definition] = [*table.bindings, *table.macros.values()]
     problems = [problem for binding in table.bindings for problem in _binding(binding)]
     for statement in statements:
         problems += _value(statement, table)
-    return problems + list(_unused(table))
+    return problems + [problem for problem in _unused(table) if problem.origin not in {each.origin for each in general}]
 
 
 def _binding(binding: Binding) -> Iterator[Problem]:

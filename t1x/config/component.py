@@ -76,7 +76,7 @@ class Component(BaseModel):
         return next(marks, Role.ALGORITHM)
 
     @classmethod
-    def smoke(cls, field: str) -> Smoke | None:
+    def smoke_size(cls, field: str) -> Smoke | None:
         """What one of this component's fields is cut to for one tiny step, if it is."""
         return next((mark for info in cls._declarations(field) for mark in info.metadata if isinstance(mark, Smoke)), None)
 

@@ -10,10 +10,12 @@ from t1x.config.component import Component
 from t1x.config.discover import discover
 from t1x.config.names import closest
 from t1x.config.places import find, shown, siblings
-from t1x.config.problem import ConfigError, Origin
-from t1x.config.reader import Source, read
+from t1x.config.problem import ConfigError, Origin, Problem
+from t1x.config.reader import Reader, Setting, Source
 from t1x.config.root import Root
-from t1x.config.statement import Binding
+from t1x.config.site import AUTO, Site, default_site, find_site
+from t1x.config.statement import Binding, Statement
+from t1x.config.studied import overridden, studied
 from t1x.config.table import Table
 from t1x.config.top import top
 from t1x.config.unreached import notes, problem
@@ -33,37 +35,101 @@ class Resolved:
     """The file."""
 
 
-def load(path: str | Path, *, set: Sequence[str] = ()) -> Resolved:
-    """Resolves a Gin file and then each Gin text of `set`, which win over the file. `path` is looked up in the working directory
-    and in the package. Raises `FileNotFoundError` where there is no file, `ConfigError` with everything that is wrong in it."""
+def load(path: str | Path, *, site: str | None = None, set: Sequence[str | Setting] = ()) -> Resolved:
+    """Resolves a Gin file on a site and then each Gin text of `set`, which win over both. `path` is looked up in the working
+    directory and in the package. `site` is a name, `"auto"` for what `default_site` says, or None for the bare file; a file that
+    sets its root's `site` is resolved already and takes none. Raises `FileNotFoundError` where there is no file, `ValueError` for
+    an unknown site, `ConfigError` with everything that is wrong."""
     file = find(str(path))
     if file is None:
         raise FileNotFoundError(f"there is no file {path}{closest(str(path), siblings(str(path)))}")
     discover()
-    source = read(file, set)
+    reader = Reader()
+    where = _site(site, reader.statements(file), file)
+    bare = reader.read(file, set)
+    plain = _attempt(bare, file)
+    if where is None:
+        return _resolved(plain, bare, file, None)
+    source = reader.read(file, set, where)
+    source.place(where, plain.component)
+    return _resolved(_attempt(source, file, plain.component), source, file, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What some statements make, right or wrong."""
+
+    table: Table
+    component: type[Component] | None
+    """The root's class; None where there isn't one."""
+    builder: Builder
+    root: object
+    """The tree, or what stands for one that couldn't be built."""
+    problems: list[Problem]
+    """Of the statements themselves."""
+
+
+def _attempt(source: Source, file: Path, component: type[Component] | None = None) -> _Attempt:
     table = Table(source.statements)
-    problems = [*source.problems, *check(table)]
-    try:
-        component = top(table, shown(file))
-    except ConfigError as error:
-        raise ConfigError(problems or error.problems) from None
+    problems = [*source.problems, *check(table, source.of_site)]
+    if component is None:
+        try:
+            component = top(table, shown(file))
+        except ConfigError as error:
+            problems = problems or list(error.problems)
     builder = Builder(table, source.complete)
-    root = builder.root(component)
-    noted: list[str] = []
-    unreached = [binding for binding in table.bindings if binding not in table.reached]
+    root = builder.root(component) if component is not None else None
+    return _Attempt(table, component, builder, root, problems)
+
+
+def _resolved(made: _Attempt, source: Source, file: Path, plain: _Attempt | None) -> Resolved:
+    """The tree that was made; `plain` is what the file makes without its site."""
+    if made.component is None:
+        raise ConfigError(made.problems)
+    problems, noted = list(made.problems), list[str]()
+    unreached = [binding for binding in made.table.bindings if binding not in made.table.reached and binding not in source.of_site]
     if unreached and not problems:
-        replaced = _reached_before(source, component)
-        noted = notes((binding for binding in unreached if binding in replaced), builder.scopes)
-        problems = [problem(binding, builder.scopes, component) for binding in unreached if binding not in replaced]
-    problems += builder.problems
+        replaced = _reached_before(source, made.component) | (plain.table.reached if plain else set())
+        own = shown(file)
+        noted = notes((each for each in unreached if each in replaced and _is_own(each, own)), made.builder.scopes)
+        problems = [problem(each, made.builder.scopes, made.component) for each in unreached if each not in replaced]
+    problems += made.builder.problems
+    if plain is not None and not problems:
+        problems += studied(made.root, made.builder.origins, plain.root, plain.builder.origins, source.of_site)
+        noted += overridden(made.builder.origins, plain.builder.origins, source.of_site, shown(file))
     if problems:
         raise ConfigError(problems)
-    assert isinstance(root, Root), "a tree without problems is built"
-    return Resolved(root, builder.origins, tuple(noted), file)
+    assert isinstance(made.root, Root), "a tree without problems is built"
+    return Resolved(made.root, made.builder.origins, tuple(noted), file)
+
+
+def _is_own(binding: Binding, file: str) -> bool:
+    """Whether a binding stands in the experiment's own file or in a setting: what registry files say for other sites is no news."""
+    return binding.origin.file == file or binding.origin.text is not None
+
+
+def _site(wanted: str | None, statements: Sequence[Statement], file: Path) -> Site | None:
+    """The site to resolve a file for."""
+    resolved = next((each for each in statements if _sets_site(each)), None)
+    if resolved is None:
+        return None if wanted is None else find_site(default_site() if wanted == AUTO else wanted)
+    if wanted not in (None, AUTO, resolved.value):
+        message = (
+            f"this file was resolved for the site {resolved.value!r} already; load what it was made from to have it on {wanted!r}"
+        )
+        raise ConfigError([Problem(message, resolved.origin)])
+    return None
+
+
+def _sets_site(statement: Statement) -> bool:
+    if not isinstance(statement, Binding) or statement.field != "site":
+        return False
+    component = Component.registry.get(statement.component)
+    return component is not None and issubclass(component, Root)
 
 
 def _reached_before(source: Source, component: type[Component]) -> set[Binding]:
-    """Bindings that reached something before some later file or `--set` was read: they aren't mistakes where they stand."""
+    """Bindings that reached something before some later file or setting was read: they aren't mistakes where they stand."""
     reached = set[Binding]()
     for count in source.layers[:-1]:
         table = Table(source.statements[:count])

@@ -13,16 +13,17 @@ def package_folder() -> Path:
 
 def find(name: str, beside: Path | None = None) -> Path | None:
     """The first file called `name` (a path, relative or absolute) in `beside`, the working directory and the package, or None."""
-    return next((path for folder in _folders(beside) if (path := folder / name).is_file()), None)
+    return next((path for folder in folders(beside) if (path := folder / name).is_file()), None)
 
 
 def siblings(name: str) -> list[str]:
     """Names of the `.gin` files that `find` would have found in the same folder."""
     parent = Path(name).parent
-    return sorted({str(parent / file.name) for folder in _folders(None) for file in (folder / parent).glob("*.gin")})
+    return sorted({str(parent / file.name) for folder in folders(None) for file in (folder / parent).glob("*.gin")})
 
 
-def _folders(beside: Path | None) -> list[Path]:
+def folders(beside: Path | None) -> list[Path]:
+    """Where `find` looks, in order."""
     return [*([beside] if beside else []), Path.cwd(), package_folder()]
 
 

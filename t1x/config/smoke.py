@@ -16,7 +16,7 @@ def shrink(component: AnyComponent) -> AnyComponent:
     `ConfigError` where they don't fit each other."""
     values = {name: rebuilt(getattr(component, name), shrink) for name in type(component).model_fields}
     for name, value in values.items():
-        if mark := component.smoke(name):
+        if mark := component.smoke_size(name):
             values[name] = _smaller(value, mark.value)
     try:
         return type(component).model_validate(values)

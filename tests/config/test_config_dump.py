@@ -74,8 +74,10 @@ def test_the_text_is_what_a_person_would_write():
     assert dump(root) == (
         "import toy_components\n"
         "\n"
+        "ToySweep.site = None\n"
         "ToySweep.base = @ToyRun()\n"
         "\n"
+        "ToyRun.site = None\n"
         "ToyRun.steps = 1\n"
         "ToyRun.prize = @ToyCount()\n"
         "ToyRun.basket = @ToyShelf()\n"

@@ -175,7 +175,9 @@ def test_settings_have_problems_of_their_own(write):
         "--set 'ToyRun.stps = 2': ToyRun has no field stps; did you mean 'steps'?"
     ]
     assert "sets nothing" in problems(path, set=[""])[0]
-    assert "stands in a file" in problems(path, set=["include 'a.gin'"])[0]
+    assert problems(path, set=["include 'missing.gin'"]) == [
+        "--set \"include 'missing.gin'\": can't find 'missing.gin' in the working directory, or in the t1x package"
+    ]
     assert problems(path, set=["ToyRun.steps 1"])[0].startswith("--set 'ToyRun.steps 1': syntax error")
     assert problems(path, set=["ToyRun.paints = [1,\n2"])[0].startswith("--set 'ToyRun.paints = [1,\\n2': syntax error")
 
