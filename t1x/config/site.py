@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from t1x.config.names import closest
 from t1x.config.places import find, folders
+from t1x.config.problem import Origin
 from t1x.config.statement import Include, parse
 
 SITES = "registry/sites"
@@ -73,7 +74,7 @@ def _chain(overlay: Path, seen: tuple[Path, ...]) -> list[Path]:
     if overlay in seen:
         return []
     chain = [overlay.parent]
-    statements, _ = parse(overlay.read_text(encoding="utf-8-sig"), lambda line: None)
+    statements, _ = parse(overlay.read_text(encoding="utf-8-sig"), lambda line: Origin(str(overlay), line))
     for statement in statements:
         if isinstance(statement, Include) and PurePosixPath(statement.file).name == OVERLAY:
             base = find(statement.file, beside=overlay.parent)
