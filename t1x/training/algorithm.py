@@ -1,23 +1,66 @@
 """Reinforcement-learning algorithms: what a rollout batch is turned into before the networks are updated."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from t1x.config import Component
-from t1x.training.advantage import gae
+from t1x.config import Component, Smoke
+from t1x.training.advantage import gae, group_relative, without_spread
 from t1x.training.batch import Batch
 from t1x.training.optimizer import Adam, Optimizer
+
+TokenVector = npt.NDArray[np.float64]
+"""[M], over a batch's loss tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """How one network is updated on a rollout batch."""
+
+    optimizer: Optimizer
+    clip: float
+    """ε: of the policy's ratio (Eq. 18), or of the value's distance from V_old (Eq. 17)."""
+    epochs: int
+    """Passes over the batch."""
+    minibatches: int
+    """Optimizer steps a pass."""
 
 
 class Algorithm(Component):
     """How rewards become gradients."""
 
-    def advantages(self, batch: Batch, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Advantages Â and returns R̂, both [M], from V_old [M] over the batch's loss tokens."""
+    @property
+    def actor(self) -> Update:
+        """How the policy is updated."""
         raise NotImplementedError
+
+    @property
+    def critic(self) -> Update | None:
+        """How the value network is updated; None where the algorithm has none, and then none is made."""
+        raise NotImplementedError
+
+    @property
+    def trials_per_task(self) -> int:
+        """Attempts at each task of a batch, a group. Where there are several, batches consist of whole groups."""
+        return 1
+
+    def advantages(self, batch: Batch, values: TokenVector | None) -> tuple[TokenVector, TokenVector]:
+        """Advantages Â and returns R̂, both [M], from V_old [M] over the batch's loss tokens (None without a critic)."""
+        raise NotImplementedError
+
+    def metrics(self, batch: Batch) -> dict[str, float]:
+        """What only this algorithm asks of a batch, by MLflow name."""
+        return {}
+
+    @model_validator(mode="after")
+    def _constant_learning_rates(self) -> Self:
+        for name, optimizer in self:
+            if isinstance(optimizer, Adam) and optimizer.decay_to != 1:
+                raise ValueError(f"{name}: decay_to must be 1; a rollout loop's learning rate is constant after its warm-up")
+        return self
 
 
 class PPO(Algorithm):
@@ -42,13 +85,52 @@ class PPO(Algorithm):
     minibatches: Annotated[int, Field(ge=1)] = 1
     """Optimizer steps a pass, for actor and critic (report: one optimizer step per rollout batch)."""
 
-    @model_validator(mode="after")
-    def _constant_learning_rates(self) -> "PPO":
-        for name in ("actor_optimizer", "critic_optimizer"):
-            optimizer = getattr(self, name)
-            if isinstance(optimizer, Adam) and optimizer.decay_to != 1:
-                raise ValueError(f"{name}: decay_to must be 1; a rollout loop's learning rate is constant after its warm-up")
-        return self
+    @property
+    def actor(self) -> Update:
+        return Update(self.actor_optimizer, self.clip, self.actor_epochs, self.minibatches)
 
-    def advantages(self, batch: Batch, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        return gae(values, batch.counts, batch.rewards, batch.trials, self.gamma, self.lam)
+    @property
+    def critic(self) -> Update | None:
+        return Update(self.critic_optimizer, self.value_clip, self.critic_epochs, self.minibatches)
+
+    def advantages(self, batch: Batch, values: TokenVector | None) -> tuple[TokenVector, TokenVector]:
+        assert values is not None, "there is a critic"
+        return gae(values, batch.counts, batch.rewards[batch.trials], batch.trials, self.gamma, self.lam)
+
+
+class GRPO(Algorithm):
+    """Group-relative policy optimisation (report section 9.4): trials of one task are each other's baseline, and there is no
+    critic. The objective is PPO's, a mean over the batch's loss tokens without a KL penalty, so that only the advantage differs."""
+
+    optimizer: Optimizer
+    """Of the policy."""
+    group_size: Annotated[int, Field(ge=2), Smoke(2)] = 8
+    """G, trials of each task (the report names no number; 8 is this project's)."""
+    clip: Annotated[float, Field(gt=0)] = 0.2
+    """ε of the clipped surrogate (Eq. 18)."""
+    epochs: Annotated[int, Field(ge=1)] = 1
+    """Passes over a rollout batch (report: one)."""
+    minibatches: Annotated[int, Field(ge=1)] = 1
+    """Optimizer steps a pass (report: one optimizer step per rollout batch)."""
+
+    @property
+    def actor(self) -> Update:
+        return Update(self.optimizer, self.clip, self.epochs, self.minibatches)
+
+    @property
+    def critic(self) -> Update | None:
+        return None
+
+    @property
+    def trials_per_task(self) -> int:
+        return self.group_size
+
+    def advantages(self, batch: Batch, values: TokenVector | None) -> tuple[TokenVector, TokenVector]:
+        def spread(of_trials: TokenVector) -> TokenVector:
+            return np.repeat(of_trials[batch.trials], batch.counts)
+
+        return spread(group_relative(batch.rewards, self.group_size)), spread(batch.rewards)
+
+    def metrics(self, batch: Batch) -> dict[str, float]:
+        """`grpo/degenerate_groups`: the share of groups whose rewards are all equal, which contribute no gradient."""
+        return {"grpo/degenerate_groups": float(without_spread(batch.rewards, self.group_size).mean())}

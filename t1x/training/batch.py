@@ -23,18 +23,18 @@ class Batch:
 
     trajectories: Sequence[Trajectory]
     rewards: npt.NDArray[np.float64]
-    """[n]: the reward of each sample's trial; the chunks of one trial carry the same."""
+    """[t]: of each trial, in the order of launching, also of those without a sample; so the trials of a group stand together."""
     trials: npt.NDArray[np.int64]
-    """[n]: which trial a sample is a chunk of; chunks of one trial stand in the order they were sampled."""
+    """[n]: index of the trial that a sample is a chunk of; chunks of one trial stand in the order they were sampled."""
     seed: int
     """Of the random order in which updates visit the samples."""
 
     @classmethod
     def of(cls, trials: Sequence[Trial], seed: int) -> Self:
-        """Every trajectory of some trials that have rewards. A trial that sampled nothing has none."""
+        """Every trajectory of some trials that have rewards. A trial that sampled nothing has no trajectory."""
         chunks = [(trajectory, index) for index, trial in enumerate(trials) for trajectory in trial.trajectories]
         which = np.array([index for _, index in chunks], dtype=np.int64)
-        rewards = np.array([trial.reward for trial in trials], dtype=np.float64)[which]
+        rewards = np.array([trial.reward for trial in trials], dtype=np.float64)
         return cls([trajectory for trajectory, _ in chunks], rewards, which, seed)
 
     def __post_init__(self) -> None:
@@ -44,16 +44,17 @@ class Batch:
         if not self.trajectories:
             raise ValueError("a batch needs at least one sample")
         n = len(self.trajectories)
-        if self.rewards.shape != (n,) or self.trials.shape != (n,):
+        if self.trials.shape != (n,) or self.rewards.ndim != 1:
             raise ValueError(f"{n} samples, but rewards have shape {self.rewards.shape} and trials {self.trials.shape}")
+        if not ((self.trials >= 0) & (self.trials < len(self.rewards))).all():
+            raise ValueError(
+                f"samples of trials {self.trials.min()} to {self.trials.max()}, but there are {len(self.rewards)} rewards"
+            )
         for index, trajectory in enumerate(self.trajectories):
             if flaw := _flaw(trajectory, like=self.trajectories[0]):
                 raise ValueError(f"sample {index}: {flaw}")
         if not np.isfinite(self.rewards).all():
-            raise ValueError(f"sample {int(np.argmin(np.isfinite(self.rewards)))}: the reward is not finite")
-        _, first, which = np.unique(self.trials, return_index=True, return_inverse=True)
-        if (unequal := self.rewards != self.rewards[first][which]).any():
-            raise ValueError(f"sample {int(np.argmax(unequal))}: its reward differs from an earlier chunk's of the same trial")
+            raise ValueError(f"trial {int(np.argmin(np.isfinite(self.rewards)))}: the reward is not finite")
         if len(versions := {span.version for trajectory in self.trajectories for span in trajectory.versions}) != 1:
             raise ValueError(f"the batch was sampled by the policy versions {sorted(versions)}; a batch is of exactly one")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from t1x.config import Component, Role
+from t1x.config import Component, Role, Smoke
 from t1x.training.optimizer import Optimizer
 from t1x.trajectory.records import Trajectory
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class FineTuning(Component):
     """How a policy learns from demonstrations."""
 
-    steps: Annotated[int, Field(ge=1), Role.SCALE] = 600
+    steps: Annotated[int, Field(ge=1), Role.SCALE, Smoke(2)] = 600
     """Optimizer steps."""
 
     def fit(
@@ -34,7 +34,7 @@ class Supervised(FineTuning):
 
     optimizer: Optimizer
     """Its schedule runs over `steps`."""
-    batch: Annotated[int, Field(ge=1), Role.SCALE] = 32
+    batch: Annotated[int, Field(ge=1), Role.SCALE, Smoke(4)] = 32
     """Demonstrations an optimizer step."""
     balance: Annotated[float, Field(ge=0)] = 0.01
     """Coefficient of the load-balancing loss (Switch Transformers, Eq. 4), averaged over layers; keeps experts alive from

@@ -25,7 +25,9 @@ class Adam(Optimizer):
     """Adam with decoupled weight decay on matrices (not on norms and biases), gradients clipped by their global norm."""
 
     lr: Annotated[float, Field(gt=0), Role.SCALE]
-    """Peak learning rate (report: 1e-6 for the actor, 1.5e-5 for the critic)."""
+    """Canonical learning rate (report: 5e-7 for actor and critic, Table 3)."""
+    multiple: Annotated[float, Field(gt=0), Role.SCALE] = 1.0
+    """Times `lr` is the peak learning rate (report: 2 for the actor, 30 for the critic, Table 3)."""
     betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.98)
     """Decay of the first and second moments (report)."""
     eps: Annotated[float, Field(gt=0)] = 1e-8
@@ -35,15 +37,16 @@ class Adam(Optimizer):
     clip_norm: Annotated[float, Field(gt=0)] = 1.0
     """Largest global gradient norm; larger gradients are scaled down to it (Megatron's default)."""
     warmup_steps: Annotated[int, Field(ge=0), Role.SCALE] = 0
-    """Optimizer steps over which the learning rate rises linearly to `lr` (report: constant)."""
+    """Optimizer steps over which the learning rate rises linearly to its peak (report: constant)."""
     decay_to: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of `lr` that is left at the run's end, reached linearly; 1 is constant (report). Others need a run of known length."""
+    """Share of the peak that is left at the run's end, reached linearly; 1 is constant (report). Others need a run of known
+    length."""
 
     def lr_at(self, step: int, total_steps: int | None = None) -> float:
         """The learning rate of optimizer step `step`, the first being 0."""
         warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
         decayed = 1 - (1 - self.decay_to) * min(1.0, step / total_steps) if total_steps else 1.0
-        return self.lr * warm * decayed
+        return self.lr * self.multiple * warm * decayed
 
     def build(self, parameters: "Iterable[torch.nn.Parameter]", total_steps: int | None = None) -> "TorchOptimizer":
         if self.decay_to != 1 and total_steps is None:

@@ -26,7 +26,7 @@ class TorchOptimizer:
         vectors = [parameter for parameter in self._parameters if parameter.ndim <= 1]
         groups = [{"params": matrices, "weight_decay": spec.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
         self._adam = torch.optim.AdamW(
-            [group for group in groups if group["params"]], lr=spec.lr, betas=spec.betas, eps=spec.eps, fused=True
+            [group for group in groups if group["params"]], lr=self.lr, betas=spec.betas, eps=spec.eps, fused=True
         )
 
     def step(self) -> float:

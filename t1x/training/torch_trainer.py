@@ -18,24 +18,28 @@ from t1x.model.checkpoint import to_hf
 from t1x.model.router import RouterMode
 from t1x.model.transformer import MoeTransformer
 from t1x.model.value import ValueModel
-from t1x.training.algorithm import PPO
+from t1x.training.algorithm import Algorithm, TokenVector, Update
 from t1x.training.batch import Batch
 from t1x.training.explained_variance import ExplainedVariance, trial_explained_variance
 from t1x.training.microbatch import MicroBatch, pack, split
 from t1x.training.mismatch import gap_metrics
 from t1x.training.objective import clipped_surrogate, clipped_value_error, kl_estimate, outside_clip, token_logprobs
-from t1x.training.trainer import TokenVector, TorchTrainer
+from t1x.training.torch_optimizer import TorchOptimizer
+from t1x.training.trainer import TorchTrainer
 
 Samples = npt.NDArray[np.int64]
 
 
 class TorchTrainerWorker:
-    """Actor, critic and their optimizers; what each method means stands at `TrainerWorker`."""
+    """The networks and their optimizers; what each method means stands at `TrainerWorker`."""
 
-    def __init__(self, spec: TorchTrainer, algorithm: PPO, actor: MoeTransformer, critic: ValueModel) -> None:
+    def __init__(self, spec: TorchTrainer, algorithm: Algorithm, actor: MoeTransformer, critic: ValueModel | None) -> None:
+        assert (critic is None) == (algorithm.critic is None), "there is a critic where the algorithm has one"
         self.spec, self.algorithm, self.actor, self.critic = spec, algorithm, actor, critic
-        self.actor_optimizer = algorithm.actor_optimizer.build(actor.parameters())
-        self.critic_optimizer = algorithm.critic_optimizer.build(critic.parameters())
+        self.actor_optimizer = algorithm.actor.optimizer.build(actor.parameters())
+        self.critic_optimizer: TorchOptimizer | None = None
+        if critic is not None and algorithm.critic is not None:
+            self.critic_optimizer = algorithm.critic.optimizer.build(critic.parameters())
 
     @torch.no_grad()
     def values(self, batch: Batch) -> TokenVector:
@@ -46,20 +50,23 @@ class TorchTrainerWorker:
 
     def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
         logprobs = np.empty(batch.loss_tokens)
-        for part in batch.minibatches(self.algorithm.minibatches, epoch=0):
+        for part in batch.minibatches(self.algorithm.actor.minibatches, epoch=0):
             self._log_probs_of(part, batch, mode, into=logprobs)
         return logprobs
 
     def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
-        optimizer, means, skipped = self.critic_optimizer, _Means(), self.critic_optimizer.skipped
-        for part in self._steps(batch, self.algorithm.critic_epochs):
+        update, optimizer = self.algorithm.critic, self.critic_optimizer
+        assert update is not None, "the algorithm has a critic"
+        assert optimizer is not None
+        means, skipped = _Means(), optimizer.skipped
+        for part in _steps(batch, update):
             tokens = int(batch.counts[part].sum())
             for micro in self._microbatches(batch, part):
                 values = self._values(micro)
                 old, target = _at(micro.places, old_values, values), _at(micro.places, returns, values)
-                error = clipped_value_error(values, old, target, self.algorithm.value_clip)
+                error = clipped_value_error(values, old, target, update.clip)
                 (error.sum() / tokens).backward()
-                means.add(loss=error, value_clip_fraction=((values - old).abs() > self.algorithm.value_clip).double())
+                means.add(loss=error, value_clip_fraction=((values - old).abs() > update.clip).double())
             means.add(grad_norm=torch.tensor([optimizer.step()]))
         explained = {
             "explained_variance": ExplainedVariance.of(returns, old_values).value,
@@ -78,20 +85,21 @@ class TorchTrainerWorker:
     def update_actor(
         self, batch: Batch, advantages: TokenVector, behaviour_logprobs: TokenVector, mode: RouterMode
     ) -> dict[str, float]:
-        optimizer, means, skipped = self.actor_optimizer, _Means(), self.actor_optimizer.skipped
+        update, optimizer = self.algorithm.actor, self.actor_optimizer
+        means, skipped = _Means(), optimizer.skipped
         current = np.empty(batch.loss_tokens)
-        for part in batch.minibatches(self.algorithm.minibatches, epoch=0)[1:]:
+        for part in batch.minibatches(update.minibatches, epoch=0)[1:]:
             self._log_probs_of(part, batch, mode, into=current)
-        for step, part in enumerate(self._steps(batch, self.algorithm.actor_epochs)):
+        for step, part in enumerate(_steps(batch, update)):
             tokens = int(batch.counts[part].sum())
             for micro in self._microbatches(batch, part, mode):
                 logprobs, entropy = self._logprobs(micro, mode)
                 old, advantage = _at(micro.places, behaviour_logprobs, logprobs), _at(micro.places, advantages, logprobs)
                 ratio = (logprobs - old).exp()
-                loss = clipped_surrogate(ratio, advantage, self.algorithm.clip)
+                loss = clipped_surrogate(ratio, advantage, update.clip)
                 (loss.sum() / tokens).backward()
                 ratio = ratio.detach()
-                clipped = outside_clip(ratio, self.algorithm.clip)
+                clipped = outside_clip(ratio, update.clip)
                 means.add(loss=loss, entropy=entropy, ratio_mean=ratio, clip_fraction=clipped, kl=kl_estimate(ratio))
                 if step == 0:
                     current[micro.places] = logprobs.detach().numpy()
@@ -112,17 +120,8 @@ class TorchTrainerWorker:
             part.load_state_dict(state[name])
 
     def _parts(self) -> dict[str, Any]:
-        return {
-            "actor": self.actor,
-            "critic": self.critic,
-            "actor_optimizer": self.actor_optimizer,
-            "critic_optimizer": self.critic_optimizer,
-        }
-
-    def _steps(self, batch: Batch, epochs: int) -> Iterator[Samples]:
-        """The samples of each optimizer step."""
-        for epoch in range(epochs):
-            yield from batch.minibatches(self.algorithm.minibatches, epoch)
+        parts = {"actor": self.actor, "actor_optimizer": self.actor_optimizer}
+        return parts if self.critic is None else parts | {"critic": self.critic, "critic_optimizer": self.critic_optimizer}
 
     def _microbatches(self, batch: Batch, samples: Samples, mode: RouterMode = RouterMode.FREE) -> Iterator[MicroBatch]:
         experts = None if mode is RouterMode.FREE else self.actor.config.num_experts
@@ -142,8 +141,15 @@ class TorchTrainerWorker:
         return token_logprobs(self.actor.logits(hidden), torch.from_numpy(micro.targets), torch.from_numpy(micro.temperatures))
 
     def _values(self, micro: MicroBatch) -> Tensor:
+        assert self.critic is not None, "the algorithm has a critic"
         values: Tensor = self.critic(torch.from_numpy(micro.token_ids), keep=torch.from_numpy(micro.keep))
         return values
+
+
+def _steps(batch: Batch, update: Update) -> Iterator[Samples]:
+    """The samples of each optimizer step."""
+    for epoch in range(update.epochs):
+        yield from batch.minibatches(update.minibatches, epoch)
 
 
 def _at(places: Samples, vector: TokenVector, like: Tensor) -> Tensor:

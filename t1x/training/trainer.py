@@ -1,27 +1,24 @@
 """The trainer: what computes over batches and updates the networks."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from t1x.config import Component, Role
+from t1x.model.qwen3_moe import Model
 from t1x.model.router import RouterMode
-from t1x.training.algorithm import PPO, Algorithm
+from t1x.training.algorithm import Algorithm, TokenVector
 from t1x.training.batch import Batch
 
 if TYPE_CHECKING:
     from t1x.model.transformer import MoeTransformer
     from t1x.model.value import ValueModel
 
-TokenVector = npt.NDArray[np.float64]
-"""[M], over a batch's loss tokens."""
-
 
 class TrainerWorker(Protocol):
     """A living trainer. A step calls `values`, `log_probs`, `update_critic`, `update_actor` in this order: the critic's values
-    anchor the advantages before it is updated, and the behaviour log-probabilities are of the weights that sampled."""
+    anchor the advantages before it is updated, and the behaviour log-probabilities are of the weights that sampled. Where the
+    algorithm has no critic, `values` and `update_critic` aren't called."""
 
     def values(self, batch: Batch) -> TokenVector:
         """V_old: the critic's value of each loss token, read one position before it. Free routing."""
@@ -49,24 +46,34 @@ class TrainerWorker(Protocol):
 
 
 class Trainer(Component):
-    """What trains actor and critic."""
+    """What trains the networks."""
 
-    load_balancing: ClassVar[float] = 0.0
-    """Coefficient of a loss that spreads tokens over experts."""
+    load_balancing: Annotated[float, Field(ge=0)] = 0.0
+    """Coefficient of a loss that spreads tokens over experts (report: 0, section 4.4)."""
 
-    def build(self, actor: "MoeTransformer", critic: "ValueModel", algorithm: Algorithm) -> TrainerWorker:
-        """The living trainer of these two networks."""
+    @property
+    def devices(self) -> int:
+        """Accelerators that it takes."""
+        return 0
+
+    def objection(self, model: Model) -> str:
+        """Why it can't train this model and what to set; empty where it can."""
+        return ""
+
+    def build(self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm) -> TrainerWorker:
+        """The living trainer of these networks; `critic` is None where the algorithm has none."""
         raise NotImplementedError
 
 
 class TorchTrainer(Trainer):
     """One process, plain PyTorch; gradients accumulate over micro-batches."""
 
+    load_balancing: Annotated[float, Field(ge=0, le=0)] = 0.0
+    """It has no such loss."""
     tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1024
     """Padded tokens of one forward pass; bounds memory and padding, changes no result. A longer sample is alone in its pass."""
 
-    def build(self, actor: "MoeTransformer", critic: "ValueModel", algorithm: Algorithm) -> TrainerWorker:
+    def build(self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm) -> TrainerWorker:
         from t1x.training.torch_trainer import TorchTrainerWorker
 
-        assert isinstance(algorithm, PPO), "the only algorithm there is"
         return TorchTrainerWorker(self, algorithm, actor, critic)

@@ -64,7 +64,7 @@ def make_batch(make_trajectory: Callable[..., Trajectory]) -> Callable[..., Batc
 
     def make(random: np.random.Generator, samples: int = 9, trials: Sequence[int] | None = None, **trajectory: object) -> Batch:
         which = np.arange(samples) if trials is None else np.array(trials)
-        rewards = random.normal(size=int(which.max()) + 1)[which]
+        rewards = random.normal(size=int(which.max()) + 1)
         made = [make_trajectory(random, turns=int(random.integers(1, 5)), **trajectory) for _ in which]
         return Batch(made, rewards, which, seed=int(random.integers(1000)))
 

@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from t1x.training.advantage import gae
-from t1x.training.algorithm import PPO
+from t1x.training.advantage import gae, group_relative
+from t1x.training.algorithm import GRPO, PPO
+from t1x.training.batch import Batch
+from t1x.training.optimizer import Adam
+
+ADAM = Adam(lr=1e-3)
 
 
 def slow_gae(values, counts, rewards, trials, gamma, lam):
@@ -42,8 +48,8 @@ def test_no_reward_is_lost_over_turns_observations_and_padding(make_batch):
     random = np.random.default_rng(1)
     batch = make_batch(random, samples=20, trials=[0, 1, 1, 2, 3, 3, 3, *range(4, 17)], trailing=7)
     values = random.normal(scale=100, size=batch.loss_tokens)
-    advantages, returns = PPO().advantages(batch, values)
-    expected = np.repeat(batch.rewards, batch.counts)
+    advantages, returns = PPO(actor_optimizer=ADAM, critic_optimizer=ADAM).advantages(batch, values)
+    expected = np.repeat(batch.rewards[batch.trials], batch.counts)
     np.testing.assert_array_equal(returns, expected)
     np.testing.assert_array_equal(advantages, expected - values)
 
@@ -51,6 +57,60 @@ def test_no_reward_is_lost_over_turns_observations_and_padding(make_batch):
 def test_discount_counts_response_tokens_across_observations(make_batch):
     """The reward reaches the token that is d response tokens before the last one as γ^d, however many observations lie between."""
     batch = make_batch(np.random.default_rng(2), samples=4, longest=9)
-    _, returns = PPO(gamma=0.9, lam=1.0).advantages(batch, np.zeros(batch.loss_tokens))
+    _, returns = PPO(actor_optimizer=ADAM, critic_optimizer=ADAM, gamma=0.9, lam=1.0).advantages(batch, np.zeros(batch.loss_tokens))
     distance = np.concatenate([np.arange(count)[::-1] for count in batch.counts])
-    np.testing.assert_allclose(returns, np.repeat(batch.rewards, batch.counts) * 0.9**distance, atol=1e-12)
+    np.testing.assert_allclose(returns, np.repeat(batch.rewards[batch.trials], batch.counts) * 0.9**distance, atol=1e-12)
+
+
+def slow_group_relative(rewards, size, trials, counts):
+    """A = (r - μ)/σ a group at a time, a token at a time."""
+    advantages = []
+    for trial, count in zip(trials, counts, strict=True):
+        first = trial // size * size
+        group = [float(rewards[other]) for other in range(first, first + size)]
+        mean = sum(group) / size
+        sigma = (sum((reward - mean) ** 2 for reward in group) / size) ** 0.5
+        for _ in range(count):
+            advantages.append(0.0 if len(set(group)) == 1 else (float(rewards[trial]) - mean) / sigma)
+    return advantages
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(5))
+def test_group_relative_advantages_on_ragged_groups(make_trajectory, size, seed):
+    """Trials of several chunks, of unlike lengths, and some without a sample, whose reward counts all the same."""
+    random = np.random.default_rng(seed)
+    rewards = random.integers(0, 3, 6 * size) / 20
+    trials = np.sort(random.integers(0, len(rewards), 3 * size))
+    batch = Batch([make_trajectory(random, turns=int(random.integers(1, 5))) for _ in trials], rewards, trials, seed=0)
+    advantages, returns = GRPO(optimizer=ADAM, group_size=size).advantages(batch, None)
+    expected = slow_group_relative(rewards, size, trials.tolist(), batch.counts.tolist())
+    np.testing.assert_allclose(advantages, expected, atol=1e-12)
+    np.testing.assert_array_equal(returns, np.repeat(rewards[trials], batch.counts))
+
+
+def test_a_group_without_spread_has_no_advantage_and_is_counted(make_trajectory):
+    random = np.random.default_rng(0)
+    rewards = np.array([0.1] * 3 + [0.1, 0.2, 0.3] + [0.7] * 3 + [0.0, 0.0, 1.0])
+    batch = Batch([make_trajectory(random) for _ in rewards], rewards, np.arange(12), seed=0)
+    algorithm = GRPO(optimizer=ADAM, group_size=3)
+    advantages, _ = algorithm.advantages(batch, None)
+    nothing = np.repeat([True] * 3 + [False] * 3 + [True] * 3 + [False] * 3, batch.counts)
+    assert (advantages[nothing] == 0).all()
+    assert advantages[~nothing].any()
+    assert algorithm.metrics(batch) == {"grpo/degenerate_groups": 0.5}
+
+
+def test_the_mean_square_of_a_groups_advantages_is_1():
+    advantages = group_relative(np.random.default_rng(1).normal(size=40), 8).reshape(-1, 8)
+    np.testing.assert_allclose((advantages**2).mean(axis=1), 1)
+
+
+@given(st.floats(-1e3, 1e3), st.integers(2, 9), st.integers(1, 4))
+def test_equal_rewards_have_advantages_of_exactly_0(reward, size, groups):
+    assert not group_relative(np.full(size * groups, reward), size).any()
+
+
+def test_broken_groups_are_refused():
+    with pytest.raises(AssertionError, match="7 rewards aren't whole groups of 2"):
+        group_relative(np.zeros(7), 2)

@@ -52,7 +52,7 @@ def test_unsound_samples_are_refused_by_name(trajectory):
         one(trajectory, versions=(VersionSpan(0, 3, 0), VersionSpan(3, n, 1)))
 
 
-def test_the_chunks_of_a_trial_share_its_reward_and_a_trial_without_any_leaves_no_gap(make_trajectory):
+def test_the_chunks_of_a_trial_share_its_reward_and_a_trial_without_any_keeps_its_own(make_trajectory):
     chunks = [make_trajectory(np.random.default_rng(seed)) for seed in range(3)]
     trials = [
         Trial(name, Task(name, "", (), (), ()), (), EndedBy.DONE, None, reward, tuple(parts), ())
@@ -60,16 +60,18 @@ def test_the_chunks_of_a_trial_share_its_reward_and_a_trial_without_any_leaves_n
     ]
     batch = Batch.of(trials, seed=4)
     assert batch.trajectories == tuple(chunks)
-    assert (batch.rewards.tolist(), batch.trials.tolist(), batch.seed) == ([0.1, 0.3, 0.3], [0, 2, 2], 4)
+    assert (batch.rewards.tolist(), batch.trials.tolist(), batch.seed) == ([0.1, 0.2, 0.3], [0, 2, 2], 4)
 
 
 def test_rewards_that_do_not_fit_are_refused(trajectory):
     with pytest.raises(ValueError, match="rewards have shape"):
-        Batch([trajectory], np.zeros(2), np.zeros(1, dtype=int), seed=0)
-    with pytest.raises(ValueError, match="sample 1: the reward is not finite"):
+        Batch([trajectory], np.zeros((1, 1)), np.zeros(1, dtype=int), seed=0)
+    with pytest.raises(ValueError, match="and trials"):
+        Batch([trajectory], np.zeros(2), np.zeros(2, dtype=int), seed=0)
+    with pytest.raises(ValueError, match="trials 0 to 2, but there are 2 rewards"):
+        Batch([trajectory] * 2, np.zeros(2), np.array([0, 2]), seed=0)
+    with pytest.raises(ValueError, match="trial 1: the reward is not finite"):
         Batch([trajectory] * 2, np.array([0, np.inf]), np.arange(2), seed=0)
-    with pytest.raises(ValueError, match="sample 2: its reward differs"):
-        Batch([trajectory] * 3, np.array([1.0, 2.0, 3.0]), np.array([0, 1, 0]), seed=0)
     with pytest.raises(ValueError, match="at least one sample"):
         Batch([], np.zeros(0), np.zeros(0, dtype=int), seed=0)
 

@@ -13,6 +13,16 @@ def test_schedule_warms_up_and_decays_linearly():
     assert adam.lr_at(1, total_steps=10) == pytest.approx(2.0 * 0.5 * 0.95)
 
 
+def test_the_multiple_scales_the_whole_schedule():
+    """The report's rates are multiples of a canonical one."""
+    shape = {"lr": 5e-7, "warmup_steps": 4, "decay_to": 0.5}
+    actor, critic = Adam(multiple=2, **shape), Adam(multiple=30, **shape)
+    assert (actor.lr_at(10), critic.lr_at(10)) == pytest.approx((1e-6, 1.5e-5))
+    for step in (0, 2, 7):
+        assert critic.lr_at(step, 10) == pytest.approx(30 * Adam(**shape).lr_at(step, 10))
+    assert critic.build([torch.nn.Parameter(torch.ones(2))], total_steps=10).lr == pytest.approx(1.5e-5 / 4)
+
+
 def test_decay_needs_a_run_of_known_length():
     with pytest.raises(ValueError, match="known length"):
         Adam(lr=1.0, decay_to=0.1).build([torch.nn.Parameter(torch.ones(2))])

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from t1x.model.checkpoint import to_hf
 from t1x.model.router import RouterMode
-from t1x.training.algorithm import PPO
+from t1x.training.algorithm import GRPO, PPO
 from t1x.training.batch import Batch
 from t1x.training.optimizer import Adam
 from t1x.training.trainer import TorchTrainer
@@ -21,12 +22,11 @@ ROUTINGS = [(RouterMode.FREE, RouterMode.FREE), (RouterMode.REPLAY_NO_GRAD, Rout
 @pytest.fixture
 def make_trainer(config):
     def make(budget=64, lr=1e-3, **algorithm):
-        spec = TorchTrainer(
-            actor_optimizer=Adam(lr=lr, clip_norm=1e9), critic_optimizer=Adam(lr=lr, clip_norm=1e9), tokens_per_microbatch=budget
-        )
+        adam = Adam(lr=lr, clip_norm=1e9)
         critic = config.build_value(seed=1)
         torch.nn.init.normal_(critic.score.weight, std=0.1, generator=torch.Generator().manual_seed(2))
-        return spec.build(config.build(seed=0), critic, PPO(**algorithm))
+        ppo = PPO(actor_optimizer=adam, critic_optimizer=adam, **algorithm)
+        return TorchTrainer(tokens_per_microbatch=budget).build(config.build(seed=0), critic, ppo)
 
     return make
 
@@ -231,39 +231,80 @@ def test_weights_are_the_actors_by_hugging_face_name(make_trainer):
     assert all(torch.equal(tensor, expected[name]) for name, tensor in trainer.weights().items())
 
 
-def test_ppo_learns_which_actions_pay(make_trainer):
-    """A bandit: one token is sampled after one of four prompts and pays 1 where its id is even. On-policy, from the policy's own
-    samples."""
-    random, trainer, algorithm = np.random.default_rng(13), make_trainer(lr=1e-2, minibatches=2, critic_epochs=2), PPO()
+class Bandit:
+    """One token is sampled after one of four prompts and pays 1 where its id is even: on-policy, from the policy's own samples."""
 
-    def sample(prompts):
+    def __init__(self, trainer):
+        self.trainer, self.random = trainer, np.random.default_rng(13)
+
+    def sample(self, prompts):
+        actor = self.trainer.actor
         with torch.no_grad():
-            logits = trainer.actor.logits(trainer.actor(torch.tensor(prompts)[:, None]).hidden)[:, 0]
+            logits = actor.logits(actor(torch.tensor(prompts)[:, None]).hidden)[:, 0]
         logprobs = logits.double().log_softmax(-1).numpy()
-        actions = [random.choice(len(row), p=np.exp(row) / np.exp(row).sum()) for row in logprobs]
+        actions = [self.random.choice(len(row), p=np.exp(row) / np.exp(row).sum()) for row in logprobs]
         return np.array(actions), logprobs
 
-    def pays(prompts):
-        return np.exp(sample(prompts)[1])[:, ::2].sum(axis=1).mean()
+    def pays(self):
+        return np.exp(self.sample(np.arange(4))[1])[:, ::2].sum(axis=1).mean()
 
-    def trajectory(prompt, action, logprob):
-        mask = np.array([False, True])
-        return Trajectory(
-            np.array([prompt, action], np.int32), mask, np.array([0, logprob], np.float32), np.array([[[0, 1]] * 2], np.uint8),
-            (VersionSpan(1, 2, 0),), (), 1.0,
-        )  # fmt: skip
+    def batch(self, prompts, step):
+        def trajectory(prompt, action, logprob):
+            mask = np.array([False, True])
+            return Trajectory(
+                np.array([prompt, action], np.int32), mask, np.array([0, logprob], np.float32), np.array([[[0, 1]] * 2], np.uint8),
+                (VersionSpan(1, 2, 0),), (), 1.0,
+            )  # fmt: skip
 
-    before, gaps = pays(np.arange(4)), []
-    for step in range(30):
-        prompts = np.arange(32) % 4
-        actions, logprobs = sample(prompts)
+        actions, logprobs = self.sample(prompts)
         made = [trajectory(p, a, row[a]) for p, a, row in zip(prompts, actions, logprobs, strict=True)]
-        batch = Batch(made, (actions % 2 == 0).astype(float), np.arange(32), seed=step)
+        return Batch(made, (actions % 2 == 0).astype(float), np.arange(len(prompts)), seed=step)
+
+
+def test_ppo_learns_which_actions_pay(make_trainer):
+    trainer = make_trainer(lr=1e-2, minibatches=2, critic_epochs=2)
+    bandit = Bandit(trainer)
+    before, gaps = bandit.pays(), []
+    for step in range(30):
+        batch = bandit.batch(np.arange(32) % 4, step)
         values, old = trainer.values(batch), trainer.log_probs(batch, RouterMode.FREE)
-        advantages, returns = algorithm.advantages(batch, values)
+        advantages, returns = trainer.algorithm.advantages(batch, values)
         trainer.update_critic(batch, values, returns)
         gaps.append(trainer.update_actor(batch, advantages, old, RouterMode.FREE)["mismatch/logprob_gap"])
     assert before < 0.7
-    assert pays(np.arange(4)) > 0.95
+    assert bandit.pays() > 0.95
     assert max(gaps) < 1e-5
     assert trainer.values(batch).mean() > 0.7
+
+
+def test_grpo_learns_which_actions_pay_without_a_critic(config):
+    algorithm = GRPO(optimizer=Adam(lr=1e-2), group_size=8, minibatches=2)
+    trainer = TorchTrainer(tokens_per_microbatch=64).build(config.build(seed=0), None, algorithm)
+    assert trainer.state_dict().keys() == {"actor", "actor_optimizer"}
+    bandit = Bandit(trainer)
+    before = bandit.pays()
+    for step in range(30):
+        batch = bandit.batch(np.arange(32) // 8, step)
+        old = trainer.log_probs(batch, RouterMode.FREE)
+        advantages, _ = algorithm.advantages(batch, None)
+        trainer.update_actor(batch, advantages, old, RouterMode.FREE)
+    assert trainer.actor_optimizer.steps == 60
+    assert before < 0.7
+    assert bandit.pays() > 0.95
+
+
+def test_grpos_update_is_ppos_of_the_same_advantages(config, make_trainer, make_batch):
+    ppo = make_trainer(actor_epochs=2, minibatches=2, clip=0.1)
+    algorithm = GRPO(optimizer=Adam(lr=1e-3, clip_norm=1e9), epochs=2, minibatches=2, clip=0.1)
+    grpo = TorchTrainer(tokens_per_microbatch=64).build(config.build(seed=0), None, algorithm)
+    random = np.random.default_rng(14)
+    batch = make_batch(random)
+    advantages, old = random.normal(size=batch.loss_tokens), ppo.log_probs(batch, RouterMode.FREE)
+    assert ppo.update_actor(batch, advantages, old, RouterMode.FREE) == grpo.update_actor(batch, advantages, old, RouterMode.FREE)
+
+
+@pytest.mark.parametrize(("algorithm", "field"), [(PPO, "actor_optimizer"), (PPO, "critic_optimizer"), (GRPO, "optimizer")])
+def test_a_rollout_loop_has_no_end_to_decay_to(algorithm, field):
+    optimizers = {name: Adam(lr=1e-3) for name in algorithm.model_fields if name.endswith("optimizer")}
+    with pytest.raises(ValidationError, match=f"{field}: decay_to must be 1"):
+        algorithm(**optimizers | {field: Adam(lr=1e-3, decay_to=0.1)})
