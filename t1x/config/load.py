@@ -45,7 +45,7 @@ def load(path: str | Path, *, site: str | None = None, set: Sequence[str | Setti
         raise FileNotFoundError(f"there is no file {path}{closest(str(path), siblings(str(path)))}")
     discover()
     reader = Reader()
-    where = _site(site, reader.statements(file), file)
+    where = _site(site, reader.statements(file))
     bare = reader.read(file, set)
     plain = _attempt(bare, file)
     if where is None:
@@ -108,24 +108,20 @@ def _is_own(binding: Binding, file: str) -> bool:
     return binding.origin.file == file or binding.origin.text is not None
 
 
-def _site(wanted: str | None, statements: Sequence[Statement], file: Path) -> Site | None:
+def _site(wanted: str | None, statements: Sequence[Statement]) -> Site | None:
     """The site to resolve a file for."""
-    resolved = next((each for each in statements if _sets_site(each)), None)
+    resolved = next((each for each in statements if isinstance(each, Binding) and _sets_site(each)), None)
     if resolved is None:
         return None if wanted is None else find_site(default_site() if wanted == AUTO else wanted)
     if wanted not in (None, AUTO, resolved.value):
-        message = (
-            f"this file was resolved for the site {resolved.value!r} already; load what it was made from to have it on {wanted!r}"
-        )
+        message = f"this file is resolved for the site {resolved.value!r}; load what it was made from to have it on {wanted!r}"
         raise ConfigError([Problem(message, resolved.origin)])
     return None
 
 
-def _sets_site(statement: Statement) -> bool:
-    if not isinstance(statement, Binding) or statement.field != "site":
-        return False
-    component = Component.registry.get(statement.component)
-    return component is not None and issubclass(component, Root)
+def _sets_site(binding: Binding) -> bool:
+    component = Component.registry.get(binding.component)
+    return binding.field == "site" and component is not None and issubclass(component, Root)
 
 
 def _reached_before(source: Source, component: type[Component]) -> set[Binding]:
