@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from t1x.config import Role, Root
 
-Levels = dict[str, tuple[str, ...]]
+AxisName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]\w*$")]
+"""Part of a tag's name (`axis.reward`) and of file names."""
+LevelName = Annotated[str, StringConstraints(pattern=r"^[\w.]+(-[\w.]+)*$")]
+Levels = dict[LevelName, tuple[str, ...]]
 """Level name to the Gin texts that make it, e.g. `{'dense': [], 'binary': ['Campaign.reward = @BinaryReward()']}`."""
 
 
@@ -17,7 +20,7 @@ class Grid(Root):
 
     base: str
     """The experiment that is varied, a file as `include` names it."""
-    axes: dict[str, Levels]
+    axes: dict[AxisName, Levels]
     """Axis name to its levels, in the order in which they are shown."""
     seeds: tuple[int, ...] = (0,)
     """Each cell is run once with each of them."""
@@ -26,12 +29,14 @@ class Grid(Root):
     exclude: tuple[dict[str, str], ...] = ()
     """Combinations that aren't run: cells that have all of the given levels."""
     runs: Annotated[Path, Role.PLACEMENT] = Path("runs")
-    """Folder that gets one folder a run, and one for the grid."""
+    """Folder that gets one folder a run, and one for the grid; cells keep theirs here whatever the experiment says."""
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         if not self.axes or not all(self.axes.values()):
             raise ValueError("axes needs at least one axis, and each axis a level; e.g. {'reward': {'dense': [], 'binary': [...]}}")
+        if "seed" in self.axes:
+            raise ValueError("an axis can't be called seed, which every cell has; use seeds")
         for what, levels in [("baseline", self.baseline), *(("exclude", levels) for levels in self.exclude)]:
             for axis, level in levels.items():
                 if axis not in self.axes:
@@ -41,3 +46,19 @@ class Grid(Root):
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds needs at least one number, each once")
         return self
+
+    @model_validator(mode="after")
+    def _baseline_is_run(self) -> Self:
+        if self.excludes(self.baseline_levels):
+            cell = ",".join(f"{axis}={level}" for axis, level in self.baseline_levels.items())
+            raise ValueError(f"exclude leaves out {cell}, which the others are compared with; set baseline to a cell that is run")
+        return self
+
+    @property
+    def baseline_levels(self) -> dict[str, str]:
+        """The level of each axis that others are compared with."""
+        return {axis: self.baseline.get(axis, next(iter(levels))) for axis, levels in self.axes.items()}
+
+    def excludes(self, levels: dict[str, str]) -> bool:
+        """Whether a combination (axis to level, every axis) isn't run."""
+        return any(left_out.items() <= levels.items() for left_out in self.exclude)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's palette, told apart with any colour vision."""
@@ -102,12 +103,11 @@ def study_curve(
 
 
 @contextmanager
-def _panels(path_png: Path, count: int, title: str, x_label: str) -> Iterator[list["Axes"]]:
-    """Panels one above the other that share the x axis; written to the file when the block ends well."""
+def styled_figure(path_png: Path, size: tuple[float, float], title: str) -> Iterator["Figure"]:
+    """A figure of `size` inches (width, height) in the looks that all have; written to the file when the block ends well."""
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     from matplotlib import rc_context
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
     with rc_context(
         {
@@ -121,15 +121,24 @@ def _panels(path_png: Path, count: int, title: str, x_label: str) -> Iterator[li
             "legend.frameon": False,
         }
     ):
-        figure = Figure(figsize=(8.0, 1.0 + 2.8 * count), layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
+        path_png.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path_png, dpi=150)
+
+
+@contextmanager
+def _panels(path_png: Path, count: int, title: str, x_label: str) -> Iterator[list["Axes"]]:
+    """Panels one above the other that share the x axis; written to the file when the block ends well."""
+    from matplotlib.ticker import MaxNLocator
+
+    with styled_figure(path_png, (8.0, 1.0 + 2.8 * count), title) as figure:
         panels = list(figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
         yield panels
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
         figure.align_ylabels(panels)
         panels[-1].set_xlabel(x_label)
         panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-        path_png.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path_png, dpi=150)
 
 
 def _step_label(window: int) -> str:
