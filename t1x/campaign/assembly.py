@@ -2,7 +2,8 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.experiment import Experiment
@@ -34,6 +35,8 @@ class Assembly:
     """Changed in place; the engine has weights of its own."""
     tracked: TrackedRun
     progress: ProgressReport
+    starts: Mapping[str, Path] = field(default_factory=dict)
+    """By `CampaignStart.experiment`: the folder of that campaign's last weights."""
 
     def runner(self, engine: EngineWorker, purpose: str, step: int, decoding: Decoding, harness: Harness | None = None) -> RunTrial:
         """Runs trials of this experiment; see `trial_runner`."""
@@ -90,11 +93,15 @@ def with_deadlines(task: Task, experiment: Experiment) -> Task:
     )
 
 
-def named(purpose: str, step: int, tasks: Sequence[Task]) -> Mapping[str, Task]:
-    """Trial ids to tasks, in order."""
-    return {f"{purpose}-{step}-{index}": task for index, task in enumerate(tasks)}
+def named(purpose: str, step: int, tasks: Sequence[Task], attempts: int = 1) -> Mapping[str, Task]:
+    """Trial ids to tasks, in order; every first attempt comes before any second one."""
+    return {
+        f"{purpose}-{step}-{index}" + (f".{attempt}" if attempt else ""): task
+        for attempt in range(attempts)
+        for index, task in enumerate(tasks)
+    }
 
 
-def first(pool: TaskPool, count: int) -> list[Task]:
-    """The first `count` tasks of a pool, or all where it has fewer."""
-    return [pool[index] for index in range(min(count, len(pool)))]
+def first(pool: TaskPool, count: int | None) -> list[Task]:
+    """The first `count` tasks of a pool; all for None or where it has fewer."""
+    return [pool[index] for index in range(len(pool) if count is None else min(count, len(pool)))]

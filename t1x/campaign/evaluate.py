@@ -1,86 +1,66 @@
-"""Evaluation: how often the policy resolves the tasks of a suite. "Resolved" scores the final state alone."""
+"""Evaluation: how well a policy does on the tasks of a suite. Only the final state of a trial is scored."""
 
-import math
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Iterable
 
 from t1x.campaign.assembly import Assembly, first, named
-from t1x.campaign.suite import PoolSuite
+from t1x.campaign.outcome import Outcome, Score, policy_name
+from t1x.campaign.suite import Pass, Suite
 from t1x.campaign.validity import causes, failure
-from t1x.engine.protocol import Decoding, EngineWorker
+from t1x.engine.protocol import EngineWorker
 from t1x.rollout.metrics import evaluation_metrics
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 
-MODES = {"greedy": 0.0, "sampled": 1.0}
-"""Temperature of each mode."""
-LABELS = {"greedy": "greedy", "sampled": "T = 1"}
-"""How a reader calls each mode."""
+SAID = {"resolved_rate": "resolved", "partial_credit": "partial credit"}
+"""How a line says each measure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """One suite in one mode on one policy."""
-
-    step: int | None
-    """Training steps that the policy has had: 0 for the start, None for the untrained policy."""
-    suite: str
-    mode: str
-    metrics: dict[str, float]
-    """See `evaluation_metrics`."""
-
-    @property
-    def policy(self) -> str:
-        """Its name for a reader."""
-        return policy_name(self.step)
-
-    @property
-    def resolved_rate(self) -> float:
-        return self.metrics["resolved_rate"]
-
-    @property
-    def stderr(self) -> float:
-        """Standard error of the resolved rate over tasks; NaN for a single task."""
-        return self.metrics.get("resolved_rate_se", math.nan)
-
-
-def policy_name(step: int | None) -> str:
-    """`untrained`, `start` or `step <n>`; see `Score.step`."""
-    return {None: "untrained", 0: "start"}.get(step, f"step {step}")
-
-
-async def evaluate(assembly: Assembly, engine: EngineWorker, suite: PoolSuite, step: int | None) -> tuple[list[Score], list[Trial]]:
-    """Runs a suite in both modes and logs `eval/<suite>/resolved_rate` (temperature 1), `…_greedy` and what goes with them; the
-    untrained policy's numbers (`step` None) stand under `untrained/` instead of `eval/`, at step 0. Raises what `failure` gives
-    where no trial of a mode was valid."""
-    tasks = assembly.suites[suite.name]
-    prefix, policy, at = "untrained" if step is None else "eval", policy_name(step), step or 0
-    scores: list[Score] = []
+async def evaluate_all(
+    assembly: Assembly, engine: EngineWorker, outcome: Outcome, step: int | None, suites: Iterable[Suite]
+) -> None:
+    """Runs suites, each in all of its passes, and keeps each score as soon as there is one; `step` as in `Score`."""
     seen: list[Trial] = []
-    for mode, temperature in MODES.items():
-        purpose = f"eval-{suite.name}-{mode}"
-        trials = named(purpose, at, first(tasks, getattr(suite, mode)))
-        if not trials:
-            continue
-        with assembly.progress.phase(f"evaluating {policy} on {suite.name}, {LABELS[mode]}", len(trials)) as phase:
+    for suite in suites:
+        for each in suite.passes():
+            score, trials = await evaluate(assembly, engine, suite, each, step)
+            outcome.scores.append(score)
+            seen += trials
+            when = {None: "of the untrained policy", 0: "at the start"}.get(step, f"after step {step}")
+            outcome.transcripts, outcome.transcripts_of = seen, f"the evaluations {when}"
+
+
+async def evaluate(
+    assembly: Assembly, engine: EngineWorker, suite: Suite, each: Pass, step: int | None
+) -> tuple[Score, list[Trial]]:
+    """One pass over a suite. Logs `eval/<suite>/resolved_rate`, `eval/<suite>/partial_credit` and what goes with them, with the
+    pass's ending; the untrained policy's numbers (`step` None) stand under `untrained/` instead of `eval/`, at step 0. Raises what
+    `failure` gives where no trial was valid."""
+    prefix, policy, at = "untrained" if step is None else "eval", policy_name(step), step or 0
+    purpose = f"eval-{suite.name}-{each.mode}"
+    trials = named(purpose, at, first(assembly.suites[suite.name], each.tasks), each.attempts)
+    with assembly.progress.phase(f"evaluating {policy} on {suite.name}, {each.label}", len(trials)) as phase:
+        try:
             batch = await rollout(
                 trials,
                 batch=len(trials),
                 scheduler=WaitAll(),
-                run=assembly.runner(engine, purpose, at, Decoding(temperature)),
+                run=assembly.runner(engine, purpose, at, each.decoding, each.harness),
                 concurrency=assembly.experiment.concurrency,
                 on_trial=lambda _: phase.advance(),
             )
-        if not batch.admitted:
-            raise failure(f"evaluation of {policy} on {suite.name} has no valid trial", batch.others)
-        score = Score(step, suite.name, mode, evaluation_metrics([*batch.admitted, *batch.others]))
-        scores.append(score)
-        seen += batch.admitted
-        ending = "_greedy" if mode == "greedy" else ""
-        kept = {name: value for name, value in score.metrics.items() if not name.startswith("family/")}
-        assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{ending}": value for name, value in kept.items()}, at)
-        assembly.progress.say(
-            f"{policy} on {suite.name}, {LABELS[mode]}: resolved {score.resolved_rate:.3f} ± {score.stderr:.3f} "
-            f"of {len(batch.admitted)} tasks" + (f", invalid: {causes(batch.others)}" if batch.others else "")
-        )
-    return scores, seen
+        except asyncio.CancelledError:
+            assembly.progress.say(f"{policy} on {suite.name}, {each.label}: stopped after {phase.done} of {len(trials)} trials")
+            raise
+    if not batch.admitted:
+        raise failure(f"evaluation of {policy} on {suite.name} has no valid trial", batch.others)
+    metrics = evaluation_metrics([*batch.admitted, *batch.others])
+    score = Score(step, suite.name, each.mode, each.label, each.measure, metrics)
+    kept = {name: value for name, value in metrics.items() if not name.startswith("family/")}
+    assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{each.ending}": value for name, value in kept.items()}, at)
+    assembly.progress.say(
+        f"{policy} on {suite.name}, {each.label}: {SAID[each.measure]} {score.value:.3f} ± {score.stderr:.3f} "
+        f"of {int(metrics['tasks'])} tasks" + (f", invalid: {causes(batch.others)}" if batch.others else "")
+    )
+    return score, list(batch.admitted)

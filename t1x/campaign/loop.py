@@ -1,32 +1,16 @@
 """The loop of a campaign: evaluate, start, evaluate, warm the critic up, train, evaluate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from t1x.campaign.assembly import TrainingAssembly
-from t1x.campaign.evaluate import Score, evaluate
+from t1x.campaign.evaluate import evaluate_all
+from t1x.campaign.outcome import Outcome
 from t1x.campaign.training import TrainingStep
 from t1x.engine.protocol import EngineWorker
 from t1x.model.checkpoint import save_pretrained, to_hf
 from t1x.model.value import ValueModel
-from t1x.rollout.records import Trial
 from t1x.rollout.streams import stream
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a campaign has come to so far; filled as it goes, so that an interrupted one can still be told of."""
-
-    scores: list[Score] = field(default_factory=list)
-    steps: dict[int, dict[str, float]] = field(default_factory=dict)
-    """Each training step made, with its metrics."""
-    transcripts: list[Trial] = field(default_factory=list)
-    """Trials of the last evaluation or batch, whichever was later."""
-    transcripts_of: str = ""
-    """Which one that is, for a reader."""
-    checkpoint: Path | None = None
-    """The newest."""
 
 
 async def run_loop(assembly: TrainingAssembly, folder: Path, outcome: Outcome) -> None:
@@ -34,13 +18,18 @@ async def run_loop(assembly: TrainingAssembly, folder: Path, outcome: Outcome) -
     campaign = assembly.experiment
     engine = campaign.engine.build(campaign.model, to_hf(assembly.policy))
     try:
-        await _evaluate_all(assembly, engine, outcome, None)
+        await _evaluate(assembly, engine, outcome, None)
         await campaign.start.prepare(assembly)
         await engine.publish(0, to_hf(assembly.policy))
-        critic = campaign.model.build_value(stream(campaign.seed, "critic") >> 1)
-        critic.start_from(assembly.policy)
+        critic = None
+        if campaign.algorithm.critic is not None:
+            critic = campaign.model.build_value(stream(campaign.seed, "critic") >> 1)
+            if campaign.critic_start is None:
+                critic.start_from(assembly.policy)
+            else:
+                campaign.critic_start.prepare_critic(critic, assembly)
         _checkpoint(assembly, critic, folder / "checkpoints" / "start", outcome)
-        await _evaluate_all(assembly, engine, outcome, 0)
+        await _evaluate(assembly, engine, outcome, 0)
         if assembly.steps:
             training = TrainingStep(assembly, engine, campaign.trainer.build(assembly.policy, critic, campaign.algorithm))
             await _warm_up(assembly, training)
@@ -67,27 +56,22 @@ async def _train(assembly: TrainingAssembly, training: TrainingStep, engine: Eng
             outcome.transcripts, outcome.transcripts_of = list(rolled.admitted), f"the batch of step {step}"
             assembly.progress.say(f"step {step}/{assembly.steps}: {_told(metrics)}")
             phase.advance(note=_told(metrics))
-            await _evaluate_all(assembly, engine, outcome, step)
+            await _evaluate(assembly, engine, outcome, step)
 
 
-async def _evaluate_all(assembly: TrainingAssembly, engine: EngineWorker, outcome: Outcome, step: int | None) -> None:
+async def _evaluate(assembly: TrainingAssembly, engine: EngineWorker, outcome: Outcome, step: int | None) -> None:
     """Runs the suites that are due; `step` as in `Score`."""
-    seen: list[Trial] = []
-    for suite in assembly.experiment.suites:
-        if suite.due(step or 0, assembly.steps):
-            scores, trials = await evaluate(assembly, engine, suite, step)
-            outcome.scores += scores
-            seen += trials
-    if seen:
-        when = {None: "of the untrained policy", 0: "at the start"}.get(step, f"after step {step}")
-        outcome.transcripts, outcome.transcripts_of = seen, f"the evaluations {when}"
+    due = [suite for suite in assembly.experiment.suites if suite.due(step or 0, assembly.steps)]
+    await evaluate_all(assembly, engine, outcome, step, due)
 
 
-def _checkpoint(assembly: TrainingAssembly, critic: ValueModel, folder: Path, outcome: Outcome) -> None:
-    """Weights only."""
-    save_pretrained(assembly.policy, folder / "policy")
-    save_pretrained(critic, folder / "critic")
-    outcome.checkpoint = folder
+def _checkpoint(assembly: TrainingAssembly, critic: ValueModel | None, folder: Path, outcome: Outcome) -> None:
+    """Weights only, of the networks that are to be kept."""
+    networks = {"policy": assembly.policy, "critic": critic}
+    for name in assembly.experiment.kept:
+        if (network := networks[name]) is not None:
+            save_pretrained(network, folder / name)
+            outcome.checkpoint = folder
 
 
 def _told(metrics: Mapping[str, float]) -> str:

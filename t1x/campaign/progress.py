@@ -20,20 +20,21 @@ class Phase:
 
     def __init__(self, report: "ProgressReport", title: str, total: int) -> None:
         self._report, self._title, self._total = report, title, total
-        self._done = 0
+        self.done = 0
+        """Parts that are."""
         self._started = time.monotonic()
         self._bar = report.bars.add_task(cut(title, report.room), total=total, note="") if report.live else None
 
     def advance(self, note: str = "") -> None:
         """One more is done; `note` is a few words on how it goes."""
-        self._done += 1
+        self.done += 1
         if self._bar is not None:
-            self._report.bars.update(self._bar, completed=self._done, note=cut(note, self._report.room - len(self._title)))
+            self._report.bars.update(self._bar, completed=self.done, note=cut(note, self._report.room - len(self._title)))
             return
         now = time.monotonic()
-        if now - max(self._started, self._report.spoke) > QUIET and self._done < self._total:
-            left = (now - self._started) * (self._total - self._done) / self._done
-            self._report.say(f"  {self._title}: {self._done}/{self._total}, {left:.0f} s left  {note}")
+        if now - max(self._started, self._report.spoke) > QUIET and self.done < self._total:
+            left = (now - self._started) * (self._total - self.done) / self.done
+            self._report.say(f"  {self._title}: {self.done}/{self._total}, {left:.0f} s left  {note}")
 
     def close(self) -> None:
         if self._bar is not None:

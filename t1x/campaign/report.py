@@ -6,14 +6,17 @@ from pathlib import Path
 
 from rich.table import Table
 
-from t1x.campaign.evaluate import LABELS, policy_name
-from t1x.campaign.loop import Outcome
+from t1x.campaign.outcome import Outcome, Score, policy_name
 from t1x.tracking.figures import Evaluation, learning_curve
 from t1x.tracking.transcripts import write_transcripts
 
 WINDOW = 5
 """Steps of the learning curve's moving average."""
 RATE = "resolved rate (share of tasks)"
+CREDIT = "partial credit (share of a task's assertions)"
+AXES = {"resolved_rate": RATE, "partial_credit": CREDIT}
+MEASURES = {"resolved_rate": "resolved rate", "partial_credit": "partial credit"}
+"""How the table calls each measure."""
 EXPLAINED = "critic's explained variance"
 UNDEFINED = {EXPLAINED: "not defined: returns didn't vary"}
 """Axis to why it may have no value."""
@@ -43,8 +46,10 @@ def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
 
 
 def summary(outcome: Outcome) -> Table:
-    """Resolved rates before, after the start, and at the last step: final state alone, mean ± standard error over tasks."""
-    table = Table(title="Resolved rate on held-out tasks, mean ± standard error over tasks", title_justify="left", pad_edge=False)
+    """Each suite's measure before, after the start, and at the last step: final state alone, mean ± standard error over tasks."""
+    measures = " or ".join(dict.fromkeys(MEASURES[score.measure] for score in outcome.scores)).capitalize()
+    title = f"{measures} on held-out tasks, mean ± standard error over tasks"
+    table = Table(title=title, title_justify="left", pad_edge=False)
     table.add_column("suite")
     table.add_column("mode")
     table.add_column("tasks", justify="right")
@@ -55,12 +60,17 @@ def summary(outcome: Outcome) -> Table:
     by_row: dict[tuple[str, str], dict[int | None, str]] = {}
     sizes: dict[tuple[str, str], str] = {}
     for score in outcome.scores:
-        row = (score.suite, score.mode)
-        by_row.setdefault(row, {})[score.step] = f"{score.resolved_rate:.3f} ± {score.stderr:.3f}"
-        sizes[row] = str(int(score.metrics["valid"]))
-    for (suite, mode), cells in by_row.items():
-        table.add_row(suite, LABELS[mode], sizes[suite, mode], *(cells.get(step, "") for step in steps))
+        row = (score.suite, _mode(score))
+        by_row.setdefault(row, {})[score.step] = f"{score.value:.3f} ± {score.stderr:.3f}"
+        sizes[row] = str(int(score.metrics["tasks"]))
+    for row, cells in by_row.items():
+        table.add_row(*row, sizes[row], *(cells.get(step, "") for step in steps))
     return table
+
+
+def _mode(score: Score) -> str:
+    """The mode, and the measure where it isn't the usual one."""
+    return score.label + (f", {MEASURES[score.measure]}" if score.measure != "resolved_rate" else "")
 
 
 def _draw(path: Path, outcome: Outcome, title: str) -> None:
@@ -68,9 +78,9 @@ def _draw(path: Path, outcome: Outcome, title: str) -> None:
     axes = dict(CURVES.values())
     evaluations: dict[str, list[Evaluation]] = {}
     for score in outcome.scores:
-        name = f"{score.suite}, {LABELS[score.mode]}"
-        evaluations.setdefault(name, []).append(Evaluation(score.step, score.resolved_rate, score.stderr))
-        axes[name] = RATE
+        name = f"{score.suite}, {score.label}"
+        evaluations.setdefault(name, []).append(Evaluation(score.step, score.value, score.stderr))
+        axes[name] = AXES[score.measure]
     learning_curve(
         path,
         list(outcome.steps),
@@ -78,7 +88,7 @@ def _draw(path: Path, outcome: Outcome, title: str) -> None:
         WINDOW,
         evaluations=evaluations,
         axes=axes,
-        rates=[RATE],
+        rates=[RATE, CREDIT],
         undefined=UNDEFINED,
         title=title,
     )

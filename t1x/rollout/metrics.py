@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from t1x.grading.report import VerifierReport
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import RolloutBatch, Trial
 
@@ -14,7 +15,8 @@ def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
 
     `rollout/assertion_share` is the mean of P/T, `rollout/ended_by/*` are shares of the admitted trials, `rollout/tokens` the
     trajectories' tokens and `rollout/loss_tokens` the sampled ones among them; `rollout/launched` = admitted + cancelled + invalid
-    + late (completed when the batch was already full). `time/trial_*` are mean seconds by phase."""
+    + late (valid but left out: the batch was full, or another trial of its group failed). `time/trial_*` are mean seconds by
+    phase."""
     metrics: dict[str, float] = {}
     admitted = batch.admitted
     if admitted:
@@ -54,10 +56,12 @@ def _phases(trials: Iterable[Trial]) -> dict[str, float]:
 
 
 def evaluation_metrics(trials: Sequence[Trial]) -> dict[str, float]:
-    """Resolved rate and its standard error: `resolved_rate`, `resolved_rate_se`, the same under `family/<name>/` (a task counts in
-    each of its families) and `difficulty/<name>/`; mean turns; how many trials were valid and invalid (those are in no rate).
+    """Shares of tasks resolved and of assertions that hold, with standard errors: `resolved_rate`, `resolved_rate_se`,
+    `partial_credit` (mean P/T), `partial_credit_se`, the same under `family/<name>/` (a task counts in each of its families) and
+    `difficulty/<name>/`; mean turns; how many trials were valid and invalid (those are in no rate), how many tasks those are of.
 
-    The standard error is that of a mean of task means (attempts at one task aren't independent); left out for a single task."""
+    Attempts at a task are averaged first, and a standard error is that of a mean of task means (attempts at one task aren't
+    independent); left out for a single task."""
     valid = [trial for trial in trials if trial.ended_by.counts and trial.report is not None]
     groups: dict[str, list[Trial]] = defaultdict(list)
     for trial in valid:
@@ -67,19 +71,23 @@ def evaluation_metrics(trials: Sequence[Trial]) -> dict[str, float]:
             groups[f"family/{family}/"].append(trial)
     metrics = {"valid": float(len(valid)), "invalid": float(len(trials) - len(valid))}
     if valid:
+        metrics["tasks"] = float(len({trial.task.name for trial in valid}))
         metrics["turns_mean"] = float(np.mean([len(trial.turns) for trial in valid]))
     for prefix, group in groups.items():
-        metrics |= {f"{prefix}{name}": value for name, value in _resolved(group).items()}
+        metrics |= {f"{prefix}{name}": value for name, value in _scores(group).items()}
     return metrics
 
 
-def _resolved(trials: Sequence[Trial]) -> dict[str, float]:
-    attempts: dict[str, list[bool]] = defaultdict(list)
+def _scores(trials: Sequence[Trial]) -> dict[str, float]:
+    attempts: dict[str, list[VerifierReport]] = defaultdict(list)
     for trial in trials:
         assert trial.report is not None
-        attempts[trial.task.name].append(trial.report.resolved)
-    means = np.array([np.mean(outcomes) for outcomes in attempts.values()])
-    rate = {"resolved_rate": float(means.mean())}
-    if len(means) > 1:
-        rate["resolved_rate_se"] = float(means.std(ddof=1) / np.sqrt(len(means)))
-    return rate
+        attempts[trial.task.name].append(trial.report)
+    resolved = [float(np.mean([report.resolved for report in reports])) for reports in attempts.values()]
+    credit = [float(np.mean([report.passed / max(report.total, 1) for report in reports])) for reports in attempts.values()]
+    return _mean("resolved_rate", resolved) | _mean("partial_credit", credit)
+
+
+def _mean(name: str, values: Sequence[float]) -> dict[str, float]:
+    mean = {name: float(np.mean(values))}
+    return mean | ({f"{name}_se": float(np.std(values, ddof=1) / np.sqrt(len(values)))} if len(values) > 1 else {})

@@ -93,12 +93,15 @@ def test_an_evaluation_by_family_and_difficulty():
     metrics = evaluation_metrics(trials)
     assert metrics["resolved_rate"] == pytest.approx(2 / 3)
     assert metrics["resolved_rate_se"] == pytest.approx(np.std([1, 0, 1], ddof=1) / 3**0.5)
+    assert metrics["partial_credit"] == pytest.approx((1 + 0.75 + 1) / 3)
+    assert metrics["partial_credit_se"] == pytest.approx(np.std([1, 0.75, 1], ddof=1) / 3**0.5)
+    assert metrics["family/sort/partial_credit"] == pytest.approx(0.875)
     assert metrics["family/sort/resolved_rate"] == 0.5
     assert metrics["family/move/resolved_rate"] == 1
     assert metrics["difficulty/hard/resolved_rate"] == 0.5
     assert metrics["difficulty/easy/resolved_rate"] == 1
     assert "difficulty/easy/resolved_rate_se" not in metrics
-    assert (metrics["valid"], metrics["invalid"]) == (3, 1)
+    assert (metrics["valid"], metrics["invalid"], metrics["tasks"]) == (3, 1, 3)
 
 
 def test_the_standard_error_is_the_binomial_one_for_single_attempts():
@@ -112,8 +115,17 @@ def test_attempts_at_one_task_are_not_independent():
     """Three attempts that always agree carry no more than one."""
     one = [make_trial(f"{i}", passed=4 if i < 3 else 0, task=f"{i}") for i in range(8)]
     three = [make_trial(f"{i}-{k}", passed=4 if i < 3 else 0, task=f"{i}") for i in range(8) for k in range(3)]
-    for name in ("resolved_rate", "resolved_rate_se"):
+    for name in ("resolved_rate", "resolved_rate_se", "partial_credit", "partial_credit_se", "tasks"):
         assert evaluation_metrics(three)[name] == pytest.approx(evaluation_metrics(one)[name])
+
+
+def test_attempts_at_a_task_are_averaged_first() -> None:
+    """A task of three attempts weighs no more than one of a single attempt: P/T is 1/4, 1/2, 3/4 and 1."""
+    trials = [make_trial(f"0-{k}", passed=k + 1, task="0") for k in range(3)] + [make_trial("1", passed=4, task="1")]
+    metrics = evaluation_metrics(trials)
+    assert metrics["partial_credit"] == pytest.approx((0.5 + 1) / 2)
+    assert metrics["partial_credit_se"] == pytest.approx(np.std([0.5, 1], ddof=1) / 2**0.5)
+    assert metrics["resolved_rate"] == pytest.approx(0.5)
 
 
 def test_no_valid_trial_gives_counts_only():
