@@ -7,7 +7,7 @@ Invariants:
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from t1x.campaign.assembly import TrainingAssembly, named
@@ -18,6 +18,7 @@ from t1x.rollout.metrics import rollout_metrics
 from t1x.rollout.records import RolloutBatch
 from t1x.rollout.rollout import rollout
 from t1x.rollout.streams import stream
+from t1x.tasks.task import Task
 from t1x.training.batch import Batch
 from t1x.training.trainer import TrainerWorker
 from t1x.trajectory.audit import Audit, audit
@@ -46,17 +47,21 @@ class TrainingStep:
         return metrics | clock.metrics()
 
     async def train(self, step: int) -> tuple[dict[str, float], RolloutBatch]:
-        """One rollout batch that updates critic and actor; the new weights are published as version `step`."""
+        """One rollout batch that updates actor and, if there is one, critic; the new weights are published as version `step`."""
         clock = _Clock()
         router = self._assembly.experiment.router
         batch, metrics, rolled = await self._rollout("train", step, clock)
-        with clock.measure("critic"):
-            values = self._trainer.values(batch)
-            advantages, returns = self._algorithm.advantages(batch, values)
+        values = None
+        if self._algorithm.critic is not None:
+            with clock.measure("critic"):
+                values = self._trainer.values(batch)
+        advantages, returns = self._algorithm.advantages(batch, values)
+        metrics |= self._algorithm.metrics(batch)
         with clock.measure("actor"):
             behaviour = self._trainer.log_probs(batch, router.behaviour)
-        with clock.measure("critic"):
-            metrics |= self._trainer.update_critic(batch, values, returns)
+        if values is not None:
+            with clock.measure("critic"):
+                metrics |= self._trainer.update_critic(batch, values, returns)
         with clock.measure("actor"):
             metrics |= self._trainer.update_actor(batch, advantages, behaviour, router.update)
         with clock.measure("publish"):
@@ -65,18 +70,22 @@ class TrainingStep:
 
     async def _rollout(self, purpose: str, step: int, clock: "_Clock") -> tuple[Batch, dict[str, float], RolloutBatch]:
         campaign = self._assembly.experiment
-        tasks = self._cursors[purpose].take(campaign.scheduler.launches(campaign.batch))
-        with clock.measure("rollout"), self._assembly.progress.phase(f"{purpose} rollout {step}", len(tasks)) as phase:
+        attempts = self._algorithm.trials_per_task
+        tasks = self._cursors[purpose].take(campaign.scheduler.launches(campaign.batch) // attempts)
+        trials = repeated(named(purpose, step, tasks), attempts)
+        with clock.measure("rollout"), self._assembly.progress.phase(f"{purpose} rollout {step}", len(trials)) as phase:
             rolled = await rollout(
-                named(purpose, step, tasks),
+                trials,
                 batch=campaign.batch,
+                group_size=attempts,
                 scheduler=campaign.scheduler,
                 run=self._assembly.runner(self._engine, purpose, step, Decoding(campaign.temperature)),
                 concurrency=campaign.concurrency,
                 on_trial=lambda _: phase.advance(),
             )
         if not rolled.admitted:
-            raise failure(f"{purpose} rollout {step} has no valid trial", rolled.others)
+            wanted = "valid trial" if attempts == 1 else "group without an invalid trial"
+            raise failure(f"{purpose} rollout {step} has no {wanted}", rolled.others)
         if not any(trial.trajectories for trial in rolled.admitted):
             raise failure(f"in {purpose} rollout {step} no trial has sampled a token", rolled.admitted)
         with clock.measure("audit"):
@@ -85,6 +94,13 @@ class TrainingStep:
             raise StitchingError(f"{purpose} rollout {step}: {found.own_turn_violations} tokens aren't what their turns sampled")
         batch = Batch.of(rolled.admitted, seed=stream(campaign.seed, "order", purpose, step))
         return batch, rollout_metrics(rolled) | found.metrics(), rolled
+
+
+def repeated(trials: Mapping[str, Task], attempts: int) -> Mapping[str, Task]:
+    """Each trial `attempts` times, one after the other, as `<trial>.<attempt>`; as it is where that's once."""
+    if attempts == 1:
+        return trials
+    return {f"{trial}.{attempt}": task for trial, task in trials.items() for attempt in range(attempts)}
 
 
 class _Clock:

@@ -23,11 +23,13 @@ async def rollout(
     scheduler: Scheduler,
     run: RunTrial,
     concurrency: int,
+    group_size: int = 1,
     on_trial: Callable[[Trial], None] | None = None,
 ) -> RolloutBatch:
-    """Runs `trials` (unique id to task, in the order of launching; as many as `scheduler.launches(batch)`), at most `concurrency`
-    at a time, until the scheduler closes the batch and every cancelled trial is cleaned up. `on_trial` sees each as it comes out.
-    What `run` raises is raised here, after every other trial was cancelled and cleaned up; so is a cancellation."""
+    """Runs `trials` (unique id to task, in the order of launching; as many as `scheduler.launches(batch)`; groups as in `Begin`),
+    at most `concurrency` at a time, until the scheduler closes the batch and every cancelled trial is cleaned up. `on_trial` sees
+    each as it comes out. What `run` raises is raised here, after every other trial was cancelled and cleaned up; so is a
+    cancellation."""
     if len(trials) != scheduler.launches(batch):
         raise ValueError(f"{scheduler.launches(batch)} trials are launched for a batch of {batch}, got {len(trials)}")
     loop = asyncio.get_running_loop()
@@ -55,7 +57,7 @@ async def rollout(
                     admitted = action.admitted
 
     try:
-        step(Begin(tuple(trials)))
+        step(Begin(tuple(trials), group_size))
         while running:
             task = await ended.get()
             trial_id = task.get_name()

@@ -1,13 +1,15 @@
 """Which trials of a rollout make the batch.
 
-Invariant: every launched trial comes out exactly once: admitted, cancelled or invalid.
+Invariants:
+- every launched trial comes out exactly once: admitted, cancelled, invalid, or valid and left out;
+- of a group, `WholeGroups` admits all trials or none.
 
 A scheduler is a pure state machine without a clock or I/O of its own, so it runs live, in virtual time and in property tests.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pydantic import Field
 
@@ -19,6 +21,8 @@ class Begin:
     """The rollout starts with these trials; as many as `Scheduler.launches` says."""
 
     trials: tuple[str, ...]
+    group_size: int = 1
+    """Trials that follow one another form groups of this size, attempts at one task; they divide into such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,9 @@ class SchedulerMachine(Protocol):
 class Scheduler(Component):
     """Which of the launched trials are admitted to a batch."""
 
+    whole_groups: ClassVar[bool] = False
+    """Whether it admits all trials of a group or none."""
+
     def launches(self, batch: int) -> int:
         """How many trials to launch for a batch."""
         raise NotImplementedError
@@ -104,6 +111,19 @@ class Oversample(Scheduler):
         return FirstValid(batch)
 
 
+class WholeGroups(Scheduler):
+    """Launches the batch and admits the groups whose trials are all valid, for algorithms that compare trials of one task (report,
+    section 9.4). Where one fails, the others of its group are cancelled, since nothing can come of them."""
+
+    whole_groups: ClassVar[bool] = True
+
+    def launches(self, batch: int) -> int:
+        return batch
+
+    def build(self, batch: int) -> SchedulerMachine:
+        return AllOrNone()
+
+
 class FirstValid:
     """Admits the first `batch` valid trials, or what there is when all have come out."""
 
@@ -132,3 +152,35 @@ class FirstValid:
         self._closed = True
         admitted = tuple(trial for trial in self._launched if trial in self._admitted)
         return [Close(admitted), *(Cancel(trial) for trial in self._alive)]
+
+
+class AllOrNone:
+    """Admits the groups that are valid as a whole, when every group is either that or broken."""
+
+    def __init__(self) -> None:
+        self._launched: tuple[str, ...] = ()
+        self._alive: dict[str, None] = {}
+        self._group: dict[str, int] = {}
+        self._broken: set[int] = set()
+        self._closed = False
+
+    def step(self, event: Event, now: float) -> list[Action]:
+        if isinstance(event, Begin):
+            assert not self._launched, "a rollout begins once"
+            assert len(event.trials) % event.group_size == 0, f"{len(event.trials)} trials aren't groups of {event.group_size}"
+            self._launched = event.trials
+            self._alive = dict.fromkeys(event.trials)
+            assert len(self._alive) == len(event.trials) > 0, "trial ids are unique"
+            self._group = {trial: index // event.group_size for index, trial in enumerate(event.trials)}
+            return [Launch(trial) for trial in event.trials]
+        assert event.trial in self._alive, f"trial {event.trial} was not launched or came out before"
+        del self._alive[event.trial]
+        actions: list[Action] = []
+        group = self._group[event.trial]
+        if group not in self._broken and not (isinstance(event, Finished) and event.valid):
+            self._broken.add(group)
+            actions += [Cancel(trial) for trial in self._alive if self._group[trial] == group]
+        if not self._closed and all(self._group[trial] in self._broken for trial in self._alive):
+            self._closed = True
+            actions.append(Close(tuple(trial for trial in self._launched if self._group[trial] not in self._broken)))
+        return actions

@@ -6,7 +6,7 @@ import pytest
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
-from t1x.rollout.scheduler import Oversample, WaitAll
+from t1x.rollout.scheduler import Oversample, WaitAll, WholeGroups
 from t1x.tasks.task import Task
 
 
@@ -54,10 +54,16 @@ def others_running():
     return asyncio.all_tasks() - {asyncio.current_task()}
 
 
-def play(runs, scheduler, batch, concurrency=99, on_trial=None):
+def play(runs, scheduler, batch, concurrency=99, group_size=1, on_trial=None):
     async def main():
         result = await rollout(
-            trials(runs.lengths), batch=batch, scheduler=scheduler, run=runs, concurrency=concurrency, on_trial=on_trial
+            trials(runs.lengths),
+            batch=batch,
+            scheduler=scheduler,
+            run=runs,
+            concurrency=concurrency,
+            group_size=group_size,
+            on_trial=on_trial,
         )
         assert not others_running()
         return result
@@ -79,6 +85,14 @@ def test_stragglers_are_cancelled_and_cleaned_up_before_it_returns():
     assert [t.id for t in batch.admitted] == ["b", "c"]
     assert [(t.id, t.ended_by) for t in batch.others] == [("a", EndedBy.CANCELLED), ("d", EndedBy.CANCELLED)]
     assert sorted(runs.cleaned) == ["a", "d"]
+
+
+def test_the_rest_of_a_broken_group_is_cancelled_while_others_go_on():
+    runs = Runs({"a0": 10**9, "a1": 2, "b0": 9, "b1": 1}, {"a1": EndedBy.SANDBOX_ERROR})
+    batch = play(runs, WholeGroups(), 4, group_size=2)
+    assert [t.id for t in batch.admitted] == ["b0", "b1"]
+    assert [(t.id, t.ended_by) for t in batch.others] == [("a0", EndedBy.CANCELLED), ("a1", EndedBy.SANDBOX_ERROR)]
+    assert runs.cleaned == ["a0"]
 
 
 def test_trials_that_never_started_come_out_as_cancelled():

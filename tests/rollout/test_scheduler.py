@@ -3,14 +3,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from t1x.rollout.scheduler import Begin, Cancel, Cancelled, Close, Finished, Launch, Oversample, WaitAll
+from t1x.rollout.scheduler import Begin, Cancel, Cancelled, Close, Finished, Launch, Oversample, WaitAll, WholeGroups
 
 
-def play(scheduler, batch, data):
+def play(scheduler, batch, data, group_size=1):
     """A random order of events, as a rollout could produce it: (launched, closings, cancel requests, what came out as what)."""
     machine = scheduler.build(batch)
     launched = tuple(f"t{i}" for i in range(scheduler.launches(batch)))
-    actions = machine.step(Begin(launched), 0.0)
+    actions = machine.step(Begin(launched, group_size), 0.0)
     assert actions == [Launch(trial) for trial in launched]
     alive, asked, closings, out, now = list(launched), set(), [], {}, 0.0
     while alive:
@@ -54,6 +54,45 @@ def test_wait_all_cancels_nothing_and_waits_for_all(batch, data):
     valid = [trial for trial, how in out.items() if how == "valid"]
     assert set(admitted) == set(valid)
     assert len(at_closing) == batch
+
+
+@given(st.integers(1, 6), st.integers(1, 5), st.data())
+@settings(deadline=None)
+def test_only_whole_groups_are_admitted_and_every_trial_comes_out_exactly_once(groups, size, data):
+    launched, closings, asked, out = play(WholeGroups(), groups * size, data, size)
+    ((admitted, at_closing),) = closings
+    assert set(out) == set(launched)
+    whole = [launched[first : first + size] for first in range(0, len(launched), size)]
+    assert list(admitted) == [trial for group in whole if all(out[trial] == "valid" for trial in group) for trial in group]
+    in_time = {trial for trial, _ in at_closing}
+    for group in whole:
+        failed = {trial for trial in group if out[trial] != "valid"}
+        assert failed & in_time or set(group) <= in_time, "it closes when each group is whole or broken"
+        assert failed or not asked & set(group), "nothing of a whole group is cancelled"
+    assert set(launched) - in_time <= asked, "nothing goes on that can't be admitted"
+
+
+@given(st.integers(1, 12), st.data())
+@settings(deadline=None)
+def test_groups_of_one_are_waiting_for_all(batch, data):
+    _, ((admitted, at_closing),), asked, out = play(WholeGroups(), batch, data)
+    assert not asked
+    assert set(admitted) == {trial for trial, how in out.items() if how == "valid"}
+    assert len(at_closing) == batch
+
+
+def test_a_group_with_an_invalid_trial_is_left_out_and_its_rest_cancelled():
+    machine = WholeGroups().build(4)
+    machine.step(Begin(("a0", "a1", "b0", "b1"), 2), 0)
+    assert machine.step(Finished("b0", True), 1) == []
+    assert machine.step(Finished("a1", False), 2) == [Cancel("a0")]
+    assert machine.step(Finished("b1", True), 3) == [Close(("b0", "b1"))]
+    assert machine.step(Finished("a0", True), 4) == []
+
+
+def test_trials_that_are_no_groups_are_refused():
+    with pytest.raises(AssertionError, match="5 trials aren't groups of 2"):
+        WholeGroups().build(5).step(Begin(tuple("abcde"), 2), 0)
 
 
 def test_oversampling_launches_the_reports_560_for_512():
