@@ -1,6 +1,7 @@
 """The root of a training experiment."""
 
-from typing import Annotated, Self
+import math
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -22,8 +23,7 @@ class Campaign(Experiment):
     algorithm: Algorithm
     """How rewards become gradients."""
     critic_start: Start | None = None
-    """The critic's first weights; the policy's own with a value head of zeros where None. An algorithm without a critic ignores
-    it."""
+    """The critic's first weights; the policy's own with a value head of zeros where None."""
     critic_warmup: Annotated[int, Role.SCALE, Field(ge=0), Smoke(1)] = 0
     """Rollout batches that update only the critic before the first step (report: N = 2 after a warm start, section 4.5)."""
     batch: Annotated[int, Role.SCALE, Field(ge=1), Smoke(4)]
@@ -31,8 +31,8 @@ class Campaign(Experiment):
     steps: Annotated[int | None, Role.SCALE, Field(ge=0), Smoke(1)] = None
     """Most training steps; each is one rollout batch. 0 stops after the start's evaluation."""
     epochs: Annotated[float | None, Field(gt=0)] = None
-    """Passes over the pool, counted in trained trials: round(epochs × tasks / batch) steps. Where `steps` is set too, whichever
-    ends first."""
+    """Passes over the pool, counted in trained trials (so that groups cost as much): round(epochs × tasks / batch) steps. Where
+    `steps` is set too, whichever ends first."""
     temperature: Annotated[float, Field(gt=0)] = 1.0
     """Sampling temperature of training rollouts; the trainer applies the same."""
     scheduler: Scheduler = WaitAll()
@@ -41,11 +41,45 @@ class Campaign(Experiment):
     """Where the experts of the actor's passes come from."""
     trainer: Annotated[Trainer, Role.PLACEMENT] = TorchTrainer()
     """What trains actor and critic."""
+    kept: tuple[Literal["policy", "critic"], ...] = ("policy", "critic")
+    """Networks that a checkpoint keeps, where there are such (the report's critic warm-up keeps the critic only, section 4.5)."""
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
         if self.steps is None and self.epochs is None:
             raise ValueError("how long it trains isn't said; set steps or epochs")
+        return self
+
+    @model_validator(mode="after")
+    def _critic_can_start(self) -> Self:
+        if self.critic_start is not None and not self.critic_start.for_critic:
+            raise ValueError(
+                f"critic_start {type(self.critic_start).__name__} teaches a policy, and a critic has nothing to learn from it; leave "
+                f"critic_start out to take over the policy's decoder, or use @ScratchStart(), @CheckpointStart() or @CampaignStart()"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _critic_is_used(self) -> Self:
+        idle = {"critic_start": (self.critic_start, None), "critic_warmup": (self.critic_warmup, 0)}
+        for field, (value, unset) in idle.items():
+            if self.algorithm.critic is None and value != unset:
+                raise ValueError(f"{field} is set, but algorithm {type(self.algorithm).__name__} has no critic; set it to {unset}")
+        return self
+
+    @model_validator(mode="after")
+    def _groups_are_whole(self) -> Self:
+        size, algorithm = self.algorithm.trials_per_task, type(self.algorithm).__name__
+        if size > 1 and not self.scheduler.whole_groups:
+            raise ValueError(
+                f"algorithm {algorithm} compares the {size} trials of a task with each other, but scheduler "
+                f"{type(self.scheduler).__name__} may admit some of them only; use @WholeGroups()"
+            )
+        if self.batch % size:
+            raise ValueError(
+                f"a batch of {self.batch} trials can't be divided into the groups of {size} that algorithm {algorithm} compares; "
+                f"set batch to a multiple of {size}, such as {math.ceil(self.batch / size) * size}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -78,6 +112,16 @@ class Campaign(Experiment):
                 f"section 4.4)"
             )
         return self
+
+    @model_validator(mode="after")
+    def _trainer_fits(self) -> Self:
+        if reason := self.trainer.objection(self.model):
+            raise ValueError(f"trainer {type(self.trainer).__name__} and model {type(self.model).__name__}: {reason}")
+        return self
+
+    @property
+    def training_devices(self) -> int:
+        return self.trainer.devices
 
     def training_steps(self, tasks: int) -> int:
         """Steps on a pool of `tasks` tasks."""
