@@ -89,6 +89,8 @@ def described(some: Sequence[Cell], cells: Sequence[Cell]) -> str:
         return "every cell"
     common = set.intersection(*(cell.marks() for cell in some))
     if common and len(some) > 1 and sum(common <= cell.marks() for cell in cells) == len(some):
-        return ",".join(f"{axis}={level}" for axis, level in [*some[0].levels, (SEED, str(some[0].seed))] if (axis, level) in common)
+        return ",".join(
+            f"{axis}={level}" for axis, level in [*some[0].levels, (SEED, str(some[0].seed))] if (axis, level) in common
+        )
     more = f" and {len(some) - 3} more" if len(some) > 3 else ""
     return ", ".join(cell.name for cell in some[:3]) + more

@@ -1,7 +1,7 @@
 """What a few runs say about a setting: means, paired differences and main effects, each with its standard error. Pure functions.
 
-Over several seeds the error is that of the mean of the seeds' values, sd / √n. A single seed says nothing about others, so there the
-error is the evaluation's own, over tasks, and says so.
+Over several seeds the error is that of the mean of the seeds' values, sd / √n. A single seed says nothing about others, so there
+the error is the evaluation's own, over tasks, and says so.
 """
 
 import math

@@ -1,0 +1,199 @@
+"""Running a grid: what its cells start from, then every cell that hasn't finished, each in a process of its own.
+
+Invariants:
+- a cell whose run digest has a finished run in the runs folder isn't run again; one that failed or was killed is;
+- one process runs a grid at a time;
+- no cell's end, of whatever kind, keeps another from being run.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from t1x.campaign.children import Ended, Job, run_all
+from t1x.campaign.experiment import Experiment
+from t1x.campaign.grid_plan import Plan, PlannedCell, PlannedStart
+from t1x.campaign.grid_report import write_grid_report
+from t1x.campaign.identity import Prerequisite, resolve_starts
+from t1x.campaign.progress import ProgressReport
+from t1x.campaign.record import Run, find_finished
+from t1x.campaign.resolve_cells import Cells
+from t1x.campaign.starts import provide
+from t1x.config import dump
+from t1x.config.requirements import NotHere, missing
+from t1x.tracking.mlflow_tracking import MLflowTracking
+from t1x.tracking.signals import like_ctrl_c
+
+LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A cell that wasn't run to its end."""
+
+    cell: str
+    reason: str
+    log: Path
+
+
+class StartFailed(Exception):
+    """A campaign that cells start from failed. The message says how."""
+
+
+def run_grid(cells: Cells, plan: Plan, jobs: int, console: Console) -> list[Failure]:
+    """Runs what the plan has due, `jobs` cells at a time, and writes the report; returns the cells that failed. Raises `NotHere`
+    where they can't run on this machine, `ValueError` where another process runs this grid or its folder can't be written,
+    `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP (every process has ended then)."""
+    _require(plan)
+    with like_ctrl_c(), _alone(cells.folder):
+        try:
+            with ProgressReport(console) as progress:
+                return _GridRun(cells, plan, jobs, progress).run()
+        finally:
+            console.print(f"report: {write_grid_report(cells)[0]}", highlight=False, soft_wrap=True)
+
+
+def _require(plan: Plan) -> None:
+    """Names all that any of the runs lacks here."""
+    roots = [*(start.start.campaign for start in plan.starts), *(cell.experiment.root for cell in plan.due)]
+    lacks = {lack.line: lack for root in roots for lack in missing(root)}
+    if lacks:
+        raise NotHere(list(lacks.values()), roots[0].site)
+
+
+class _GridRun:
+    def __init__(self, cells: Cells, plan: Plan, jobs: int, progress: ProgressReport) -> None:
+        self._cells, self._plan, self._jobs, self._progress = cells, plan, jobs, progress
+        self._failures: list[Failure] = []
+        self._without: dict[str, Failure] = {}
+        """Digest of a start that failed to how."""
+
+    def run(self) -> list[Failure]:
+        for cell in self._plan.cells:
+            if cell.finished:
+                self._progress.say(f"{cell.experiment.cell.name}: finished before, in {_folder(cell.run)}")
+        for start in self._plan.starts:
+            self._run_start(start)
+        due = [cell for cell in self._plan.due if self._can_start(cell)]
+        with self._parent(due) as parent:
+            self._run_cells({self._job(cell, parent): cell for cell in due})
+        return self._failures
+
+    def _run_cells(self, by_job: Mapping[Job, PlannedCell]) -> None:
+        with self._progress.phase("cells", len(self._plan.cells)) as phase:
+            for _ in range(len(self._plan.cells) - len(by_job)):
+                phase.advance()
+
+            def ended(one: Ended) -> None:
+                self._tell(one, by_job[one.job])
+                phase.advance()
+
+            asyncio.run(run_all(list(by_job), self._jobs, ended))
+
+    def _parent(self, due: Sequence[PlannedCell]) -> AbstractContextManager[str | None]:
+        """The tracked run that the cells are grouped under, where they are tracked in MLflow."""
+        tracking = due[0].experiment.root.tracking if due else None
+        if not isinstance(tracking, MLflowTracking):
+            return nullcontext()
+        cells = self._cells
+        return tracking.parent_run(cells.folder, cells.folder.name, {"grid": cells.name, "grid.digest": cells.digest})
+
+    def _run_start(self, planned: PlannedStart) -> None:
+        """Runs a start unless one that was run before it has failed and needs it."""
+
+        def run(start: Prerequisite) -> Run:
+            job = self._write("starts", f"{start.file.stem}-{start.run_digest[:8]}", start.campaign)
+            last: list[Ended] = []
+            asyncio.run(run_all([job], 1, last.append))
+            found = find_finished(self._cells.grid.runs, start.run_digest)
+            if last[0].code or found is None:
+                self._without[start.run_digest] = Failure(start.experiment, last[0].reason, job.log)
+                raise StartFailed
+            return found
+
+        try:
+            provide((planned.start,), run, self._progress.say)
+        except StartFailed:
+            failure = self._without[planned.start.run_digest]
+            self._progress.say(f"start {failure.cell}: failed: {failure.reason}; its log is {failure.log}")
+
+    def _can_start(self, cell: PlannedCell) -> bool:
+        for start in resolve_starts(cell.experiment.root):
+            if failed := self._without.get(start.run_digest):
+                reason = f"not run, because its start {failed.cell} failed"
+                self._failures.append(Failure(cell.experiment.cell.name, reason, failed.log))
+                return False
+        return True
+
+    def _job(self, planned: PlannedCell, parent: str | None) -> Job:
+        cell, root = planned.experiment.cell, planned.experiment.root
+        if isinstance(root.tracking, MLflowTracking):
+            axes = {f"axis.{axis}": level for axis, level in cell.levels}
+            tags = {**root.tracking.tags, "grid": self._cells.name, **axes, "seed": str(cell.seed)}
+            root = root.model_copy(update={"tracking": root.tracking.model_copy(update={"parent": parent, "tags": tags})})
+        return self._write("cells", cell.file_name, root)
+
+    def _write(self, folder: str, name: str, root: Experiment) -> Job:
+        config = self._cells.folder / folder / f"{name}.gin"
+        config.parent.mkdir(exist_ok=True)
+        config.write_text(dump(root), encoding="utf-8")
+        return Job(name, config)
+
+    def _tell(self, ended: Ended, cell: PlannedCell) -> None:
+        name, took = cell.experiment.cell.name, told(ended.seconds)
+        run = find_finished(self._cells.grid.runs, cell.experiment.digest)
+        if ended.code == 0 and run is not None:
+            self._progress.say(f"{name}: {headline(run)}, {took}")
+            return
+        failure = Failure(name, ended.reason, ended.job.log)
+        self._failures.append(failure)
+        self._progress.say(f"{name}: failed after {took}: {failure.reason}; its log is {failure.log}")
+
+
+def headline(run: Run) -> str:
+    """A run's scores in a line."""
+    scores = [
+        f"{suite} {measure} {value.mean:.3f}" + (f" ± {value.se:.3f}" if value.se is not None else "")
+        for suite, measures in run.scores.items()
+        for measure, value in measures.items()
+    ]
+    return ", ".join(scores) or "no scores"
+
+
+def told(seconds: float) -> str:
+    """A time for a reader: `42 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Makes the grid's folder and holds its lock. Processes that are started don't inherit it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("a+")
+    except OSError as error:
+        raise ValueError(f"{folder} can't be written: {error.strerror}; set Grid.runs to a folder you may write") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise ValueError(
+                f"process {lock.read().strip() or '?'} runs this grid already (it holds {folder / LOCK}); wait for it or stop it"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def _folder(run: Run | None) -> str:
+    return str(run.folder) if run else ""
