@@ -69,7 +69,7 @@ class Reader:
     def read(self, path: Path, settings: Sequence[str | Setting] = (), site: Site | None = None) -> Source:
         """Reads a file with its includes, then the site's overlay, then each of `settings` (Gin text). Executes `import`
         statements."""
-        walk = _Walk(self._parse, site)
+        walk = _Walk(self._parse, site, path)
         walk.file(path, inside=())
         if site is not None:
             walk.source.overlay_from = len(walk.source.statements)
@@ -90,9 +90,9 @@ class Reader:
 class _Walk:
     """One reading."""
 
-    def __init__(self, parsed: Callable[[Path], tuple[list[Statement], list[Problem]]], site: Site | None) -> None:
+    def __init__(self, parsed: Callable[[Path], tuple[list[Statement], list[Problem]]], site: Site | None, main: Path) -> None:
         self.source = Source()
-        self._parsed, self._site = parsed, site
+        self._parsed, self._site, self._main = parsed, site, main
         self._done: set[Path] = set()
 
     def file(self, path: Path, inside: tuple[Path, ...]) -> None:
@@ -103,6 +103,7 @@ class _Walk:
         for problem in problems:
             source.fail(problem)
         source.problems += _repeated(statements)
+        of_site = self._site is not None and path != self._main and self._site.holds(path)
         at_top = True
         for statement in statements:
             if isinstance(statement, Include):
@@ -112,7 +113,7 @@ class _Walk:
                 self._include(statement, path, (*inside, path.resolve()))
             else:
                 at_top = at_top and isinstance(statement, Import)
-                self._take(statement, self._site is not None and self._site.holds(path))
+                self._take(statement, of_site)
         source.layers.append(len(source.statements))
 
     def setting(self, setting: Setting) -> None:

@@ -13,19 +13,19 @@ Statements = Collection[Binding | Definition]
 
 
 def studied(root: object, origins: Origins, plain: object, plain_origins: Origins, of_site: Statements) -> Iterator[Problem]:
-    """Fields of effective role `ALGORITHM` that a site sets, or that are other than what the file makes without it (`plain`, where
+    """Fields of effective role `ALGORITHM` or `SEED` that a site sets, or that are other than what the file makes without it (`plain`, where
     that could be built), because one of the site's files takes the place of one that sets them."""
     if not isinstance(root, Root):
         return
     places = {statement.origin for statement in of_site}
-    now = {path: value for path, value, _, effective in leaves(root) if effective is Role.ALGORITHM}
+    now = {path: value for path, value, _, effective in leaves(root) if effective in (Role.ALGORITHM, Role.SEED)}
     before = {path: value for path, value, *_ in leaves(plain)} if isinstance(plain, Root) else now
     told: set[Origin | None] = set()
     for path, value in now.items():
         place = origins.get(path)
         if place in places and place not in told:
             told.add(place)
-            yield Problem(f"{path} is what is studied, and a site may set only sizes and places; set it in the experiment", place)
+            yield Problem(f"{path} is no size and no place, and a site may set nothing else; set it in the experiment", place)
         elif path in before and before[path] != value and place not in places:
             was = plain_origins.get(path)
             yield Problem(
