@@ -54,8 +54,8 @@ class Campaign(Experiment):
     def _critic_can_start(self) -> Self:
         if self.critic_start is not None and not self.critic_start.for_critic:
             raise ValueError(
-                f"critic_start {type(self.critic_start).__name__} teaches a policy, and a critic has nothing to learn from it; leave "
-                f"critic_start out to take over the policy's decoder, or use @ScratchStart(), @CheckpointStart() or @CampaignStart()"
+                f"critic_start {type(self.critic_start).__name__} teaches a policy, and a critic has nothing to learn from it; set it "
+                f"to None to take over the policy's decoder, or use @ScratchStart(), @CheckpointStart() or @CampaignStart()"
             )
         return self
 

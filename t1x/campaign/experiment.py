@@ -1,14 +1,15 @@
 """What every experiment that runs a policy has in common."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
 
 from t1x.campaign.runtime import InlineRuntime, Runtime
 from t1x.campaign.start import Start
 from t1x.campaign.suite import Suite
-from t1x.config import Role, Root, Smoke
+from t1x.config import Origin, Role, Root, Smoke
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Engine
 from t1x.grading.reward import Reward
@@ -22,6 +23,9 @@ from t1x.text.tokenizer import Tokenizer
 from t1x.tracking.mlflow_tracking import MLflowTracking
 from t1x.tracking.protocol import Tracking
 from t1x.trajectory.stitcher import Stitcher, TokenStitcher
+
+if TYPE_CHECKING:
+    from t1x.campaign.record import Run
 
 
 class Experiment(Root):
@@ -68,11 +72,12 @@ class Experiment(Root):
 
     @model_validator(mode="after")
     def _policy_fits(self) -> Self:
-        if self.harness.context_tokens > self.context_length:
-            raise ValueError(
-                f"harness {type(self.harness).__name__} lets a trial grow to {self.harness.context_tokens} tokens, but engine "
-                f"{type(self.engine).__name__} holds {self.context_length}; lower context_tokens or raise context_length"
-            )
+        for harness in (self.harness, *(each.harness for suite in self.suites for each in suite.passes())):
+            if harness is not None and harness.context_tokens > self.context_length:
+                raise ValueError(
+                    f"harness {type(harness).__name__} lets a trial grow to {harness.context_tokens} tokens, but engine "
+                    f"{type(self.engine).__name__} holds {self.context_length}; lower context_tokens or raise context_length"
+                )
         if self.context_length > self.model.max_position_embeddings:
             raise ValueError(
                 f"engine {type(self.engine).__name__} holds {self.engine.context_length} tokens, but model "
@@ -87,6 +92,14 @@ class Experiment(Root):
         return self
 
     @model_validator(mode="after")
+    def _machines_fit(self) -> Self:
+        if reason := self.engine.objection(self.model):
+            raise ValueError(f"engine {type(self.engine).__name__} and model {type(self.model).__name__}: {reason}")
+        if reason := self.runtime.objection(self.engine.devices, self.training_devices, self.concurrency):
+            raise ValueError(f"runtime {type(self.runtime).__name__}: {reason}")
+        return self
+
+    @model_validator(mode="after")
     def _suites_have_names(self) -> Self:
         names = [suite.name for suite in self.suites]
         if twice := {name for name in names if names.count(name) > 1}:
@@ -95,18 +108,21 @@ class Experiment(Root):
 
     @model_validator(mode="after")
     def _deadlines_fit(self) -> Self:
-        limit = self.sandbox.remote_deadline
-        if limit is not None:
-            agent, verifier = self.agent_deadline or 0.0, self.verifier_deadline or 0.0
-            if self.sandbox.setup_deadline + agent + verifier > limit:
-                raise ValueError(
-                    f"sandbox {type(self.sandbox).__name__} ends a trial after remote_deadline = {limit:g} s, but its setup_deadline "
-                    f"({self.sandbox.setup_deadline:g} s), agent_deadline ({agent:g} s) and verifier_deadline ({verifier:g} s) need "
-                    f"{self.sandbox.setup_deadline + agent + verifier:g} s; raise remote_deadline or lower the others"
-                )
+        if reason := self.sandbox.objection(self.agent_deadline or 0.0, self.verifier_deadline or 0.0):
+            raise ValueError(f"sandbox {type(self.sandbox).__name__} and the trial's deadlines: {reason}")
         return self
+
+    @property
+    def training_devices(self) -> int:
+        """Accelerators that training takes."""
+        return 0
 
     @property
     def context_length(self) -> int:
         """Tokens of a prompt and its completion that the engine holds."""
         return self.engine.context_length or self.model.max_position_embeddings
+
+    def run(self, file: Path | None = None, origins: Mapping[str, Origin | None] | None = None) -> "Run":
+        from t1x.campaign.run import run_experiment
+
+        return run_experiment(self, file, origins)

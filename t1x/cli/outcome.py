@@ -1,6 +1,7 @@
 """Turns what a command raises into a message and an exit code: the only place that does.
 
-0 is success, 2 a mistake of the user's (one message, no traceback), 130 an interruption, 1 a fault in t1x.
+0 is success, 2 a mistake of the user's (one message, no traceback), 3 an experiment that needs what isn't here, 130 an
+interruption, 1 a fault in t1x.
 """
 
 import re
@@ -32,6 +33,11 @@ def outcome(arguments: Sequence[str] | None) -> int:
         print(f"error: {_message(mistake)}", file=sys.stderr)
         return 2
     except Exception as fault:
+        from t1x.config.requirements import NotHere
+
+        if isinstance(fault, NotHere):
+            print(fault, file=sys.stderr)
+            return 3
         for advice, said in EXHAUSTED.items():
             if said.search(str(fault)):
                 print(f"error: {advice} ({str(fault).splitlines()[0]})", file=sys.stderr)

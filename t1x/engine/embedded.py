@@ -22,6 +22,9 @@ class EmbeddedEngine(Engine):
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Of weights, activations and cache. The trainer's is float32: with bfloat16 the two differ as they do in production."""
 
+    def objection(self, model: Model) -> str:
+        return "" if isinstance(model, Qwen3Moe) else "it runs @Qwen3Moe() only; use another engine"
+
     def build(self, model: Model, weights: "Mapping[str, Tensor]", version: int = 0) -> EngineWorker:
         from t1x.engine.continuous import ContinuousBatching
 

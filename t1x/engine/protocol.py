@@ -8,7 +8,7 @@ Invariants:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -94,11 +94,22 @@ class EngineWorker(Protocol):
 class Engine(Component):
     """What samples from the policy."""
 
-    returns_routing: ClassVar[bool] = True
-    """Whether completions carry the routed experts that replay needs."""
-
     context_length: Annotated[int | None, Role.SCALE, Field(gt=1)] = None
     """Most tokens of a prompt and its completion, at most the model's max_position_embeddings; as many as those where None."""
+
+    @property
+    def returns_routing(self) -> bool:
+        """Whether completions carry the routed experts that replay needs."""
+        return True
+
+    @property
+    def devices(self) -> int:
+        """Accelerators that it takes."""
+        return 0
+
+    def objection(self, model: Model) -> str:
+        """Why it can't sample from this model and what to set; empty where it can."""
+        return ""
 
     def build(self, model: Model, weights: Mapping[str, Any], version: int = 0) -> EngineWorker:
         """A living engine that samples from `weights` (Hugging Face names to tensors), policy version `version`. Raises

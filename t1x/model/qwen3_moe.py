@@ -19,11 +19,29 @@ class Model(Component):
 
     routed: ClassVar[bool] = False
     """Whether it has routed experts, which replay needs."""
+    initial: ClassVar[frozenset[str]] = frozenset()
+    """Fields that matter before the first weights only."""
 
     vocab_size: Size
     """Token ids are below it."""
     max_position_embeddings: Size = 4096
     """Longest sequence, tokens."""
+    num_hidden_layers: Size
+    """Decoder layers."""
+    num_attention_heads: Size
+    """Query heads."""
+
+    @property
+    def experts(self) -> int:
+        """Routed experts a layer; 0 where it has none."""
+        return 0
+
+    def differences(self, wanted: "Model") -> list[str]:
+        """What keeps weights of this model from being those of the wanted one: other sizes, or the same ones computed in another
+        way."""
+        apart = {*wanted.initial, "max_position_embeddings"}
+        has, wants = self.model_dump(exclude=apart), wanted.model_dump(exclude=apart)
+        return [f"{name} = {has.get(name)} (the experiment has {value})" for name, value in wants.items() if has.get(name) != value]
 
     def build(self, seed: int) -> "MoeTransformer":
         """A policy with fresh weights (float32) drawn from `seed`."""
@@ -39,13 +57,10 @@ class Qwen3Moe(Model):
     Face's `Qwen3MoeConfig`; every layer is sparse, projections have no bias."""
 
     routed: ClassVar[bool] = True
+    initial: ClassVar[frozenset[str]] = frozenset({"linear_init_gain", "embedding_init_std", "router_init_std"})
 
     hidden_size: Size
     """Width of the residual stream."""
-    num_hidden_layers: Size
-    """Decoder layers."""
-    num_attention_heads: Size
-    """Query heads."""
     num_key_value_heads: Size
     """Key and value heads; divides the query heads."""
     head_dim: Size
@@ -71,6 +86,10 @@ class Qwen3Moe(Model):
     """Standard deviation of initial embeddings (with QK-norm, 0.1 learns much faster than the usual 0.02 at small sizes)."""
     router_init_std: Scale = 0.02
     """Standard deviation of initial router weights: small, so that routing starts balanced."""
+
+    @property
+    def experts(self) -> int:
+        return self.num_experts
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from t1x.config import Role
+from t1x.config.requirements import program
 from t1x.sandbox.protocol import Sandbox, SandboxHost
 
 
@@ -32,6 +33,9 @@ class LocalLimits(BaseModel):
 
 class BubblewrapSandbox(LocalLimits, Sandbox):
     """Each trial in Linux namespaces of its own, without network, over a read-only system; needs the program bubblewrap."""
+
+    def missing(self) -> list[str]:
+        return program("bwrap", "apt-get install bubblewrap, or choose `@ProcessSandbox()`, which isolates nothing")
 
     def build(self) -> SandboxHost:
         from t1x.sandbox.local_build import build_bubblewrap

@@ -10,7 +10,7 @@ Invariants:
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from t1x.config import Component
 from t1x.tasks.task import Task
@@ -83,10 +83,9 @@ class SandboxHost(Protocol):
 class Sandbox(Component):
     """Where agents' commands run."""
 
-    remote_deadline: ClassVar[float | None] = None
-    """Seconds after which whoever hosts it ends it; None for never."""
-    setup_deadline: ClassVar[float] = 0.0
-    """Seconds that creating it may take, where they count against `remote_deadline`."""
+    def objection(self, agent: float, verifier: float) -> str:
+        """Why it can't host trials whose agent and verifier have so many seconds, and what to set; empty where it can."""
+        return ""
 
     def build(self) -> SandboxHost:
         """Checks the host and returns the factory. Raises `ValueError` that says what the host lacks and how to allow it."""

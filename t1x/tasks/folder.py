@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from t1x.config import Role
+from t1x.config.requirements import folder
 from t1x.tasks.disk import read_files
 from t1x.tasks.dockerfile import environment
 from t1x.tasks.pool import Pool, TaskPool
@@ -24,6 +25,9 @@ class FolderPool(Pool):
 
     path: Annotated[Path, Role.PLACEMENT]
     """Folder that holds one folder per task."""
+
+    def missing(self) -> list[str]:
+        return folder(self.path, "FolderPool.path; it holds one folder per task")
 
     def build(self) -> "FolderTasks":
         return FolderTasks(self.path)

@@ -3,15 +3,16 @@
 Invariants:
 - a special token's id comes from the template alone: text that spells one is encoded as plain bytes;
 - `first_prompt` ∥ completion ∥ `glue` ∥ … is what rendering and encoding the whole conversation gives, as long as every completion
-  is the canonical encoding of its text; where it isn't, its ids stay as they were sampled.
+  is the canonical encoding of its text, and the template doesn't change a message when others follow; where either isn't so, the
+  ids stay as they were sampled and shown;
+- what stands between an answer and the next one doesn't depend on the turns before.
 """
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 
-import jinja2
 import numpy as np
 import tokenizers
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -30,21 +31,29 @@ class TemplatedTokenizer(ChatTokenizer):
     """Renders and encodes at id level. The template may look at roles and positions, not into contents: it is rendered once per
     sequence of roles, with a mark in place of each content."""
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, template: str, *, stop_token: str) -> None:
+    def __init__(
+        self, tokenizer: tokenizers.Tokenizer, template: str, *, stop_token: str, variables: Mapping[str, object] | None = None
+    ) -> None:
+        """`variables` are further ones that the template sees. Raises `ValueError` for a template that has no prompt for the turn
+        after a tool's message, and `jinja2.TemplateError` for one that can't be rendered."""
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
-        environment = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+        environment.globals.update(variables or {})
         self._template = environment.from_string(template)
         special = {token.content: id_ for id_, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        if stop_token not in special:
+            raise ValueError(f"the tokenizer has no special token {stop_token!r} that could end an answer")
         self._special = special
         self._split_special = re.compile("(" + "|".join(map(re.escape, special)) + ")")
         self._skeletons: dict[tuple[tuple[str, ...], bool], list[int | str]] = {}
         self.vocab_size: int = tokenizer.get_vocab_size()
         self.stop_ids = (special[stop_token],)
-        finished = self.render([("user", ""), ("assistant", "")], generation_prompt=False)
-        after_stop = 1 + int(np.flatnonzero(np.isin(finished, self.stop_ids))[-1])
-        self._answered = finished[:after_stop]
-        """A first exchange up to and including its stop id: what `glue` is the continuation of."""
+        self._glue = self._behind_answer(("user", "assistant", "tool"))
+        """Rendered from behind the stop id of the answer before; the mark is the tool message's."""
+        later = self._behind_answer(("user", "assistant", "tool", "assistant", "tool"))
+        if [_moved(piece, by=2) for piece in self._glue] != later:
+            raise ValueError("what the chat template puts between two answers depends on the turns before them")
 
     def encode(self, text: str) -> Ids:
         return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
@@ -56,33 +65,56 @@ class TemplatedTokenizer(ChatTokenizer):
     def render(self, messages: Sequence[Message], *, generation_prompt: bool) -> Ids:
         """The ids of a whole conversation."""
         skeleton = self._skeleton(tuple(role for role, _ in messages), generation_prompt)
-        ids: list[int] = []
-        for piece in skeleton:
-            if isinstance(piece, int):
-                ids.append(piece)
-            else:
-                text = MARK.sub(lambda mark: messages[ord(mark[0]) - FIRST_MARK][1], piece)
-                ids += self._tokenizer.encode(text, add_special_tokens=False).ids
-        return np.array(ids, dtype=np.int32)
+        return self._fill(skeleton, [content for _, content in messages])
 
     def first_prompt(self, instruction: str) -> Ids:
         return self.render([("user", instruction)], generation_prompt=True)
 
     def glue(self, observation: str) -> Ids:
-        whole = self.render([("user", ""), ("assistant", ""), ("tool", observation)], generation_prompt=True)
-        head = len(self._answered)
-        assert np.array_equal(whole[:head], self._answered), "the chat template changes earlier messages when later ones are added"
-        return whole[head:]
+        return self._fill(self._glue, ["", "", observation])
+
+    def _fill(self, skeleton: Sequence[int | str], contents: Sequence[str]) -> Ids:
+        """The ids of a skeleton with contents in place of its marks."""
+        ids: list[int] = []
+        for piece in skeleton:
+            if isinstance(piece, int):
+                ids.append(piece)
+            else:
+                text = MARK.sub(lambda mark: contents[ord(mark[0]) - FIRST_MARK], piece)
+                ids += self._tokenizer.encode(text, add_special_tokens=False).ids
+        return np.array(ids, dtype=np.int32)
+
+    def _behind_answer(self, roles: tuple[str, ...]) -> list[int | str]:
+        """The skeleton of a conversation from behind the stop id of its last assistant message on."""
+        skeleton = self._skeleton(roles, True)
+        answer = len(roles) - 1 - roles[::-1].index("assistant")
+        at = next((i for i, piece in enumerate(skeleton) if isinstance(piece, str) and _mark(answer) in piece), len(skeleton))
+        end = next((i for i in range(at, len(skeleton)) if skeleton[i] in self.stop_ids), None)
+        behind = skeleton[end + 1 :] if end is not None else []
+        if not any(isinstance(piece, str) and _mark(len(roles) - 1) in piece for piece in behind):
+            raise ValueError(
+                "the chat template doesn't put a stop token between an assistant message and the tool message behind it"
+            )
+        return behind
 
     def _skeleton(self, roles: tuple[str, ...], generation_prompt: bool) -> list[int | str]:
         """The rendered template: ids of special tokens, and texts with a mark for each content."""
         key = (roles, generation_prompt)
         if key not in self._skeletons:
-            marked = [{"role": role, "content": chr(FIRST_MARK + i)} for i, role in enumerate(roles)]
+            marked = [{"role": role, "content": _mark(i)} for i, role in enumerate(roles)]
             rendered = self._template.render(messages=marked, add_generation_prompt=generation_prompt)
             pieces = [piece for piece in self._split_special.split(rendered) if piece]
             self._skeletons[key] = [self._special.get(piece, piece) for piece in pieces]
         return self._skeletons[key]
+
+
+def _mark(message: int) -> str:
+    return chr(FIRST_MARK + message)
+
+
+def _moved(piece: int | str, by: int) -> int | str:
+    """A piece of a skeleton whose marks stand for messages so many places later."""
+    return piece if isinstance(piece, int) else MARK.sub(lambda mark: chr(ord(mark[0]) + by), piece)
 
 
 @functools.cache

@@ -1,11 +1,12 @@
 """Text to ids and back, and the ids that a harness puts between two turns."""
 
-from typing import ClassVar, Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from t1x.config import Component
+from t1x.config import Component, Role
 
 Ids = npt.NDArray[np.int32]
 
@@ -34,8 +35,8 @@ class ChatTokenizer(Protocol):
 class Tokenizer(Component):
     """Which tokenizer and chat template the policy reads and writes."""
 
-    vocab_size: ClassVar[int]
-    """Number of ids; the model needs as many or more."""
+    vocab_size: Annotated[int, Role.SCALE, Field(gt=0)]
+    """Token ids are below it; the model needs as many or more."""
 
     def build(self) -> ChatTokenizer:
         raise NotImplementedError

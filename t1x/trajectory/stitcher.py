@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from t1x.config import Component
+from t1x.config.requirements import worker
 from t1x.trajectory.records import Trajectory, Turn
 
 
@@ -44,3 +45,11 @@ class TokenStitcher(Stitcher):
         from t1x.trajectory.stitching import TokenTrialStitcher
 
         return TokenTrialStitcher()
+
+
+class RetokenizingStitcher(Stitcher):
+    """The baseline that token-in, token-out replaces (report, section 4.2): a sample is the conversation's text, encoded again, so
+    that ids differ from those that were sampled and everything behind them is conditioned on another history."""
+
+    def missing(self) -> list[str]:
+        return worker(self)

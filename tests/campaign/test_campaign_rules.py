@@ -40,7 +40,7 @@ def test_the_model_knows_every_id_of_the_tokenizer() -> None:
 
 
 def test_the_bundled_tokenizer_says_how_many_ids_it_has() -> None:
-    assert BundledTokenizer.vocab_size == BundledTokenizer().build().vocab_size
+    assert BundledTokenizer().vocab_size == BundledTokenizer().build().vocab_size
 
 
 @pytest.mark.parametrize("binding", ["Campaign.temperature = 1e999", "actor/Adam.lr = 1e999", "PPO.clip = 1e999"])

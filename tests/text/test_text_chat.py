@@ -103,11 +103,35 @@ def test_glue_begins_with_what_the_template_puts_after_the_stop_id():
     assert np.count_nonzero(whole == END) == 3, "the observation's spelling of it isn't one"
 
 
-def test_template_that_rewrites_history_is_refused():
+def own(template: str, stop_token: str = "<|end|>", **variables: object) -> TemplatedTokenizer:
     backend = tokenizers.Tokenizer.from_str((DATA / "tokenizer.json").read_text())
-    pruning = "{% for m in messages %}<|user|>{{ loop.length }}{{ m.content }}<|end|>{% endfor %}"
-    with pytest.raises(AssertionError, match="changes earlier messages"):
-        TemplatedTokenizer(backend, pruning, stop_token="<|end|>").glue("x")
+    return TemplatedTokenizer(backend, template, stop_token=stop_token, variables=variables)
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{% for m in messages %}<|user|>{{ loop.length }}{{ m.content }}<|end|>{% endfor %}", "depends on the turns before them"),
+        ("{% for m in messages %}<|user|>{{ m.content }}{% endfor %}", "doesn't put a stop token between an assistant message"),
+        ("{% for m in messages if m.role != 'tool' %}{{ m.content }}<|end|>{% endfor %}", "and the tool message behind it"),
+    ],
+)
+def test_a_template_without_the_same_glue_in_every_turn_is_refused(template, message):
+    with pytest.raises(ValueError, match=message):
+        own(template)
+
+
+def test_a_stop_token_has_to_be_a_special_one():
+    with pytest.raises(ValueError, match="no special token 'apple'"):
+        own(CHATML, stop_token="apple")
+
+
+def test_a_template_that_rewrites_earlier_answers_gives_glue_all_the_same():
+    """As templates do that drop earlier thoughts; what was sampled is never rendered again."""
+    thinking = """{% for m in messages %}<|user|>{{ m.role }}:{% if loop.last and m.role == 'assistant' %}thought:{% endif %}
+{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% if not think %}nothing:{% endif %}{% endif %}"""
+    assert own(thinking, think=False).decode(own(thinking, think=False).glue("seen")) == "tool:seennothing:"
+    assert own(thinking, think=True).decode(own(thinking, think=True).glue("seen")) == "tool:seen"
 
 
 def test_sizes_and_special_ids():

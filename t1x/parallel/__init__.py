@@ -1,0 +1,1 @@
+"""How a network is spread over devices."""
