@@ -9,7 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
-from t1x.campaign.run import run_campaign
+import t1x
 from t1x.config import load
 from t1x.tracking.figures import study_curve
 
@@ -29,7 +29,7 @@ def main() -> None:
     common += ["Campaign.start = @CheckpointStart()", f"CheckpointStart.path = '{start}'", f"Campaign.steps = {arguments.steps}"]
     curves = {}
     for name, batches in (("warm", 4), ("cold", 0)):
-        folder = run_campaign(load(EXPERIMENT, set=[*common, f"Campaign.critic_warmup = {batches}"]))
+        folder = t1x.run(load(EXPERIMENT, set=[*common, f"Campaign.critic_warmup = {batches}"])).folder
         curves[f"{name} critic ({batches} warm-up batches)"] = _history(folder)
     study_curve(arguments.out, curves, 1, title=f"Critic from the same start, seed {arguments.seed}")
     print(f"{'step':>4}" + "".join(f"{name:>32}" for name in curves))
@@ -43,7 +43,7 @@ def _shown(value: float | None) -> str:
 
 
 def _start(common: list[str]) -> Path:
-    folder = run_campaign(load(EXPERIMENT, set=[*common, "Campaign.steps = 0"]))
+    folder = t1x.run(load(EXPERIMENT, set=[*common, "Campaign.steps = 0"])).folder
     return folder / "checkpoints" / "start" / "policy"
 
 

@@ -1,3 +1,10 @@
-"""t1x: declarative experiments for reinforcement learning of terminal agents."""
+"""t1x: declarative experiments for reinforcement learning of terminal agents.
+
+`load` resolves an experiment, `run` runs it, `runs` lists what was run. Importing this imports no room.
+"""
+
+from t1x.api import load, run, runs
 
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "load", "run", "runs"]

@@ -25,8 +25,6 @@ Network = TypeVar("Network", MoeTransformer, ValueModel)
 
 ARCHITECTURES = {MoeTransformer: "Qwen3MoeForCausalLM", ValueModel: "Qwen3MoeForTokenClassification"}
 """Hugging Face's name of each network; a value model is a token classifier with one label."""
-INITIAL = {"linear_init_gain", "embedding_init_std", "router_init_std"}
-"""Fields of the component that matter before the first weights only."""
 
 
 def to_hf(model: MoeTransformer | ValueModel) -> dict[str, Tensor]:
@@ -82,16 +80,14 @@ def load_pretrained(folder: str | Path, network: type[Network] = MoeTransformer)
     """Reads a network from a folder that `save_pretrained` or transformers wrote (one or several safetensors files), in float32.
     Raises `ValueError` where the folder doesn't hold that kind of network."""
     folder = Path(folder)
-    try:
-        config = json.loads((folder / "config.json").read_text())
-        if not isinstance(config, dict):
-            raise ValueError("config.json isn't an object")
-        files = sorted(folder.glob("*.safetensors"))
-        weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ValueError(f"{folder} holds no readable model: {error}") from error
+    config = read_config(folder)
+    files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise ValueError(f"{folder} holds no .safetensors file")
+    try:
+        weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"{folder} holds no readable model: {error}") from error
     if ARCHITECTURES[network] not in (config.get("architectures") or ()):
         raise ValueError(f"{folder} holds {config.get('architectures')}, expected {ARCHITECTURES[network]}")
     try:
@@ -105,19 +101,26 @@ def load_pretrained(folder: str | Path, network: type[Network] = MoeTransformer)
     return model
 
 
+def read_config(folder: Path) -> dict[str, Any]:
+    """A folder's `config.json`. Raises `ValueError` where there is none."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        if not isinstance(config, dict):
+            raise ValueError("config.json isn't an object")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder} holds no readable model: {error}") from error
+    return config
+
+
 def require_same(stored: Qwen3Moe, wanted: Model, folder: str | Path) -> None:
-    """Raises `ValueError` where a model that was read from `folder` isn't of the wanted architecture: other sizes, or the same
-    ones computed in another way."""
-    apart = INITIAL | {"max_position_embeddings"}
-    has, wants = stored.model_dump(exclude=apart), wanted.model_dump(exclude=apart)
-    other = [f"{name} = {has.get(name)} (the experiment has {value})" for name, value in wants.items() if has.get(name) != value]
-    if other:
+    """Raises `ValueError` where a model that was read from `folder` isn't of the wanted architecture."""
+    if other := stored.differences(wanted):
         raise ValueError(f"{folder} holds another model: {', '.join(other)}")
 
 
 def hf_config(model: MoeTransformer | ValueModel) -> dict[str, Any]:
     """The content of `config.json`."""
-    fields = model.config.model_dump(exclude=INITIAL | {"rope_theta"})
+    fields = model.config.model_dump(exclude={*model.config.initial, "rope_theta"})
     return {
         "architectures": [ARCHITECTURES[type(model)]],
         "model_type": "qwen3_moe",

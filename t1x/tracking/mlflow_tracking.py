@@ -1,5 +1,7 @@
 """Runs recorded in MLflow."""
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +19,24 @@ class MLflowTracking(Tracking):
     store lie in `artifacts/` beside it; a server keeps its own."""
     experiment: Annotated[str, Role.PLACEMENT, Field(min_length=1, max_length=500)] = "t1x"
     """Name of the MLflow experiment that groups the runs."""
+    parent: Annotated[str | None, Role.PLACEMENT] = None
+    """Id of the run that this one is shown under, e.g. a grid's (MLflow's tag `mlflow.parentRunId`)."""
+    tags: Annotated[dict[str, str], Role.PLACEMENT] = Field(default_factory=dict)
+    """Searchable marks of the run, e.g. `{'axis.reward': 'dense'}`."""
 
     def build(self, folder: Path, name: str) -> TrackedRun:
         from t1x.tracking.mlflow_run import MLflowRun
 
-        uri = self.uri or f"sqlite:///{folder.resolve().parent / 'mlflow.db'}"
-        return MLflowRun(uri, self.experiment, folder, name)
+        parent = {"mlflow.parentRunId": self.parent} if self.parent else {}
+        return MLflowRun(self._uri(folder), self.experiment, folder, name, self.tags | parent)
+
+    def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[str]:
+        from t1x.tracking.mlflow_parent import parent_run
+
+        return parent_run(self._uri(folder), self.experiment, folder, name, tags)
+
+    def ungrouped(self) -> "MLflowTracking":
+        return self.model_copy(update={"parent": None, "tags": {}})
+
+    def _uri(self, folder: Path) -> str:
+        return self.uri or f"sqlite:///{folder.resolve().parent / 'mlflow.db'}"

@@ -46,3 +46,12 @@ class Tracking(Component):
         """The run called `name`, whose own folder (`runs/<name>`) is `folder`. Nothing happens before the block is entered;
         entering raises `ValueError` when the store or the folder can't be written."""
         raise NotImplementedError
+
+    def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[str]:
+        """A run that others are grouped under, called `name`; its own folder `folder` lies in the runs folder. Yields its id, for
+        the `parent` of the others. The one that was made for this folder before is opened again; it's closed with its status."""
+        raise NotImplementedError
+
+    def ungrouped(self) -> "Tracking":
+        """The same store, for a run of its own."""
+        return self

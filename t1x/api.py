@@ -1,0 +1,40 @@
+"""What a program uses; the command line is a thin layer on it. Each function imports what it needs when it's called."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from t1x.campaign.record import Run
+    from t1x.config import Resolved, Root
+
+
+def load(path: str | Path, site: str | None = "auto", set: Sequence[str] = (), smoke: bool = False) -> "Resolved":
+    """Resolves a Gin file on a site (`"auto"`: `laptop` where there's no GPU, else `cluster`; None: the bare file), then each Gin
+    text of `set`. With `smoke` it is cut to one tiny step that is kept in the folder `smoke` of the runs folder. Raises
+    `FileNotFoundError`, or `ValueError` with everything that is wrong."""
+    from t1x import config
+
+    resolved = config.load(path, site=site, set=set)
+    if not smoke:
+        return resolved
+    from t1x.campaign.smoke import smoke_test
+
+    return smoke_test(resolved)
+
+
+def run(experiment: "Resolved | Root") -> Any:
+    """Runs what a file describes, or a tree that was built in Python. A campaign or an evaluation gives its `Run`. Raises `NotHere`
+    with everything that this machine lacks for it, before anything starts."""
+    from t1x.config import Resolved
+
+    if isinstance(experiment, Resolved):
+        return experiment.root.run(experiment.path, experiment.origins)
+    return experiment.run()
+
+
+def runs(folder: str | Path = "runs") -> "list[Run]":
+    """The runs of a runs folder, the newest first. Warns of one that can't be read and leaves it out."""
+    from t1x.campaign import record
+
+    return record.runs(folder)

@@ -1,0 +1,157 @@
+"""The record of a run: `run.json` in its folder.
+
+Invariants:
+- it's replaced whole, so that a reader never sees half of one;
+- its process holds a lock in the run's folder for as long as it lives, so a `running` record without one is of a process that was
+  killed.
+"""
+
+import fcntl
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from pydantic import TypeAdapter, ValidationError
+
+RECORD = "run.json"
+LOCK = ".running"
+MAX_ERROR = 1000
+"""Characters kept of the error that ended a run."""
+
+
+class Status(StrEnum):
+    """How a run stands."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    KILLED = "killed"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measure of a suite at the end of a run."""
+
+    mean: float
+    se: float | None
+    """Standard error of the mean over tasks; None for a single task."""
+    n: int
+    """Tasks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run, as far as it has come."""
+
+    folder: Path
+    name: str
+    """Of the experiment."""
+    kind: str
+    """Class of its root, `Campaign` or `Evaluation`."""
+    run_digest: str
+    """The same for two runs of the same work; see `run_digest_of`."""
+    study_digest: str
+    """The same for one study on every site and with every seed."""
+    seed: int
+    site: str | None
+    experiment: str
+    """The file that it was loaded from; empty for one that was built in Python."""
+    smoke: bool = False
+    status: Status = Status.RUNNING
+    pid: int = field(default_factory=os.getpid)
+    """Its process."""
+    started: float = field(default_factory=time.time)
+    """Unix time."""
+    seconds: float = 0.0
+    """How long it has run (at its end)."""
+    tracking_id: str | None = None
+    """The run's id in the tracking store."""
+    scores: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
+    """Suite to measure to its value for the last policy."""
+    checkpoint: str | None = None
+    """Folder of the newest weights (`policy/`, `critic/`, as far as they are kept), within the run's."""
+    error: str | None = None
+    """What ended it, where it failed."""
+
+    @property
+    def weights(self) -> Path | None:
+        """Folder of the newest weights where it's still there."""
+        if self.checkpoint is None or not (self.folder / self.checkpoint).is_dir():
+            return None
+        return self.folder / self.checkpoint
+
+    def save(self) -> Self:
+        """Writes the record into its folder."""
+        content = {name: value for name, value in asdict(self).items() if name != "folder"}
+        draft = self.folder / f".{RECORD}"
+        draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        draft.replace(self.folder / RECORD)
+        return self
+
+    def ended(self, status: Status, error: str | None = None) -> Self:
+        """The record of a run that ends now."""
+        return replace(self, status=status, error=error and error[:MAX_ERROR], seconds=round(time.time() - self.started, 3))
+
+
+_ADAPTER = TypeAdapter(Run)
+
+
+@contextmanager
+def alive(folder: Path) -> Iterator[None]:
+    """Holds the lock of a run's folder: what its process does for as long as it works there."""
+    with (folder / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def read_run(folder: Path) -> Run:
+    """The record of a run's folder. Raises `ValueError` where it can't be read."""
+    file = folder / RECORD
+    try:
+        run = _ADAPTER.validate_python({**json.loads(file.read_text(encoding="utf-8")), "folder": folder})
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{file} isn't the record of a run: {_reason(error)}") from error
+    if run.status is Status.RUNNING and not _is_locked(folder):
+        return replace(run, status=Status.KILLED)
+    return run
+
+
+def runs(folder: str | Path = "runs") -> list[Run]:
+    """The runs of a runs folder, the newest first; warns of a record that can't be read and leaves it out."""
+    found = []
+    for file in Path(folder).glob(f"*/{RECORD}"):
+        try:
+            found.append(read_run(file.parent))
+        except ValueError as error:
+            warnings.warn(f"{error}; left out", stacklevel=2)
+    return sorted(found, key=lambda run: (run.started, run.folder.name), reverse=True)
+
+
+def find_finished(folder: str | Path, run_digest: str) -> Run | None:
+    """The newest finished run of this digest, or None."""
+    return next((run for run in runs(folder) if run.status is Status.FINISHED and run.run_digest == run_digest), None)
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+def _is_locked(folder: Path) -> bool:
+    try:
+        with (folder / LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
