@@ -9,11 +9,11 @@ from t1x.config.table import Table
 
 
 def top(table: Table, file: str) -> type[Component]:
-    """The one root class that has bindings without a scope and that nothing refers to; a base class that several roots share is none. A root may hold others, even of its class:
-    where something refers to each, it is the one referred to with a scope only. Raises `ConfigError` unless there is one."""
+    """The one root class that has bindings without a scope and that nothing refers to (a class whose fields several roots share is
+    none itself). A root may hold others, even of its class: where something refers to each, it is the one referred to with a scope
+    only. Raises `ConfigError` unless there is one."""
     places = {binding.component: binding.origin for binding in reversed(table.bindings) if not binding.scope}
-    roots = [name for name in places if name in Component.registry and issubclass(Component.registry[name], Root)]
-    roots = [name for name in roots if members(Component.registry[name]) == [name]]  # what several share isn't one itself
+    roots = [name for name in places if name in _roots()]
     references = table.references()
     unreferred = [name for name in roots if not any(reference.name == name for reference in references)]
     only_scoped = [name for name in roots if Reference("", name) not in references]
@@ -24,6 +24,10 @@ def top(table: Table, file: str) -> type[Component]:
         listed = ", ".join(f"{name} at {places[name]}" for name in sorted(tops))
         message = f"a file describes one root, and this one describes {len(tops)}: {listed}"
     else:
-        whole = [name for name in members(Root) if members(Component.registry[name]) == [name]]
-        message = f"nothing to build: no field of {' or '.join(whole)} is bound"
+        message = f"nothing to build: no field of {' or '.join(_roots())} is bound"
     raise ConfigError([Problem(message, Origin(file))])
+
+
+def _roots() -> list[str]:
+    """Names of the roots that a file can describe."""
+    return [name for name in members(Root) if not vars(Component.registry[name]).get("shared", False)]
