@@ -2,14 +2,15 @@
 
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from t1x import __version__
-
-HELP = {"help_option_names": ["-h", "--help"]}
+from t1x.cli import grid
+from t1x.cli.options import AUTO, HELP, File, Files, Settings, SiteName, print_notes, print_site
 
 app = typer.Typer(
     add_completion=False,
@@ -22,14 +23,7 @@ tasks = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Work with the tasks of an experiment.", context_settings=HELP
 )
 app.add_typer(tasks, name="tasks")
-
-File = Annotated[str, typer.Argument(metavar="FILE", help="A Gin file, e.g. experiments/quickstart.gin.", show_default=False)]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="GIN", help="A binding that wins over the file, e.g. 'Campaign.seed = 1'. Repeatable.", show_default=False
-    ),
-]
+app.add_typer(grid.app, name="grid")
 
 
 def _version(wanted: bool) -> None:
@@ -50,98 +44,199 @@ def _t1x(
     Examples:
       t1x run experiments/quickstart.gin
       t1x show experiments/quickstart.gin --origins
-      t1x list Reward
+      t1x diff mine.gin experiments/quickstart.gin
+      t1x list reward
     """
     sys.path.append(os.getcwd())  # a Gin `import` may name a module of the user's project
 
 
 @app.command()
-def run(file: File, set: Settings = None) -> None:
-    """Run an experiment.
+def run(
+    file: File,
+    site: SiteName = AUTO,
+    set: Settings = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="One tiny step, kept in the runs folder's `smoke`.")] = False,
+) -> None:
+    """Run an experiment, and first the campaigns that it starts from.
 
     \b
     Examples:
       t1x run experiments/quickstart.gin
+      t1x run experiments/quickstart.gin --site laptop --smoke
       t1x run experiments/quickstart.gin --set 'Campaign.seed = 1' --set 'Campaign.steps = 4'
     """
-    from t1x.config import load
+    from t1x import api
 
-    resolved = load(file, set=set or ())
-    _print_notes(resolved.notes)
-    from t1x.campaign.campaign import Campaign
+    resolved = api.load(file, site=site, set=set or (), smoke=smoke)
+    print_notes(resolved.notes)
+    print_site(resolved.root.site, chosen=site != AUTO)
+    api.run(resolved)
 
-    if not isinstance(resolved.root, Campaign):
-        raise ValueError(f"{file} describes a {type(resolved.root).__name__}; what runs is a Campaign")
-    from t1x.campaign.run import run_campaign
 
-    run_campaign(resolved)
+class Format(StrEnum):
+    """How `t1x show` prints."""
+
+    TEXT = "text"
+    GIN = "gin"
+    JSON = "json"
 
 
 @app.command()
 def show(
     file: File,
-    origins: Annotated[bool, typer.Option("--origins", help="Add where each value was set, as a comment.")] = False,
+    site: SiteName = AUTO,
     set: Settings = None,
+    origins: Annotated[bool, typer.Option("--origins", help="Add where each value was set.")] = False,
+    format: Annotated[
+        Format, typer.Option("--format", help="text for readers; gin loads back to the same; json is described by `t1x schema`.")
+    ] = Format.TEXT,
 ) -> None:
-    """Print an experiment fully resolved, as Gin text.
+    """Print an experiment fully resolved.
 
     \b
     Examples:
       t1x show experiments/quickstart.gin
       t1x show experiments/quickstart.gin --origins --set 'Campaign.batch = 32'
-      t1x show experiments/quickstart.gin > resolved.gin
+      t1x show experiments/quickstart.gin --format gin > resolved.gin
     """
     from t1x.config import dump, load
 
-    resolved = load(file, set=set or ())
-    _print_notes(resolved.notes)
-    typer.echo(dump(resolved.root, resolved.origins if origins else None), nl=False)
+    if origins and format is Format.JSON:
+        raise ValueError("JSON has no room for origins; use --format text or --format gin")
+    resolved = load(file, site=site, set=set or ())
+    print_notes(resolved.notes)
+    if format is Format.TEXT:
+        from t1x.cli.tree import tree
+
+        typer.echo(tree(resolved, origins))
+    elif format is Format.GIN:
+        typer.echo(dump(resolved.root, resolved.origins if origins else None), nl=False)
+    else:
+        from t1x.config.mapping import to_mapping
+
+        _print_json(to_mapping(resolved.root))
 
 
 @app.command()
-def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Gin files.", show_default=False)], set: Settings = None
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A Gin file, FILE@SITE, or the folder of a run.", show_default=False)],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.", show_default=False)],
+    site: SiteName = AUTO,
+    set: Settings = None,
 ) -> None:
+    """Print where two experiments differ, and where each value was set.
+
+    The exit code is that of diff: 0 for the same tree, 1 for differences, 2 for a mistake. --site and --set hold for both sides.
+
+    \b
+    Examples:
+      t1x diff mine.gin experiments/quickstart.gin
+      t1x diff experiments/quickstart.gin@laptop experiments/quickstart.gin@cluster
+      t1x diff mine.gin runs/mine-1a2b3c4d-0
+    """
+    from t1x.cli.differences import differences
+    from t1x.cli.target import load_target
+    from t1x.config.diff import diff
+
+    left, right = (load_target(target, site, set or ()) for target in (a, b))
+    for notes in (left.notes, right.notes):
+        print_notes(notes)
+    found = diff((left.root, left.origins), (right.root, right.origins))
+    typer.echo(differences(left, right, found))
+    if found:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(files: Files, site: SiteName = AUTO, set: Settings = None) -> None:
     """Report everything that is wrong in Gin files.
 
     \b
     Examples:
       t1x check experiments/quickstart.gin
-      t1x check experiments/*.gin
+      t1x check experiments/*.gin --site cluster
     """
     from t1x.config import load
 
     wrong = False
     for file in files:
         try:
-            resolved = load(file, set=set or ())
+            resolved = load(file, site=site, set=set or ())
         except (ValueError, OSError) as error:
             wrong = True
             typer.echo(f"{file}: {error}", err=True)
         else:
-            _print_notes(resolved.notes)
-            typer.echo(f"{file}: ok")
+            print_notes(resolved.notes)
+            typer.echo(f"{file}: ok" + (f" (site {resolved.root.site})" if resolved.root.site else ""))
     if wrong:
         raise typer.Exit(2)
 
 
 @app.command(name="list")
 def list_(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A kind or a component.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A kind, a component, or `sites`.", show_default=False)] = None,
 ) -> None:
-    """List kinds, their components, or a component's fields.
+    """List kinds, their components, a component's fields, or sites.
 
     \b
     Examples:
       t1x list
-      t1x list Reward
+      t1x list reward
       t1x list TestCountReward
+      t1x list sites
     """
     from t1x.cli.catalog import catalog
     from t1x.config import discover
 
     discover()
     typer.echo(catalog(name))
+
+
+@app.command()
+def schema(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A kind or a component; every root without it.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the JSON Schema of what `t1x show --format json` prints.
+
+    \b
+    Examples:
+      t1x schema > t1x.schema.json
+      t1x schema PPO
+    """
+    from t1x.config import discover
+    from t1x.config.schema import schema
+
+    discover()
+    _print_json(schema(name))
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Gin file that doesn't exist yet.", show_default=False)],
+    base: Annotated[
+        str | None, typer.Option("--from", metavar="EXPERIMENT", help="An experiment that it includes.", show_default=False)
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="FOLDER", help="A Qwen3-MoE in Hugging Face layout that it starts from.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Write a commented experiment to start from.
+
+    \b
+    Examples:
+      t1x new mine.gin
+      t1x new mine.gin --from experiments/quickstart.gin
+      t1x new mine.gin --checkpoint models/my-qwen3-moe
+    """
+    from t1x.cli.new import write_experiment
+
+    write_experiment(file, base, checkpoint)
+    typer.echo(f"{file} written. Next:\n  t1x check {file}\n  t1x show {file}\n  t1x run {file}")
 
 
 @tasks.command()
@@ -151,6 +246,7 @@ def export(
     count: Annotated[
         int | None, typer.Option("--count", min=1, help="How many tasks; all of the pool without it.", show_default=False)
     ] = None,
+    site: SiteName = AUTO,
     set: Settings = None,
 ) -> None:
     """Write the tasks of an experiment's training pool as folders in Harbor layout.
@@ -161,7 +257,7 @@ def export(
     """
     from t1x.config import load
 
-    resolved = load(file, set=set or ())
+    resolved = load(file, site=site, set=set or ())
     pool = getattr(resolved.root, "pool", None)
     if pool is None:
         raise ValueError(f"{file} describes a {type(resolved.root).__name__}, which has no pool of tasks")
@@ -171,6 +267,7 @@ def export(
     typer.echo(f"{written} tasks written to {out}")
 
 
-def _print_notes(notes: tuple[str, ...]) -> None:
-    for note in notes:
-        typer.echo(f"note: {note}", err=True)
+def _print_json(value: object) -> None:
+    import json
+
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))

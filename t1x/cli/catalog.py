@@ -4,7 +4,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from enum import Enum
-from pathlib import PurePath
+from pathlib import Path
 from textwrap import fill
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -12,8 +12,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import annotated_types
 from pydantic.fields import FieldInfo
 
+from t1x.cli.value import written
 from t1x.config import Component
 from t1x.config.names import closest, members
+from t1x.config.site import default_site, find_site, sites
+
+SITES = "sites"
+"""What `t1x list` takes for a kind that isn't one."""
 
 _SIGNS = {
     "gt": ">",
@@ -27,20 +32,40 @@ _SIGNS = {
 
 
 def catalog(name: str | None) -> str:
-    """The text of `t1x list NAME`. Raises `ValueError` for a name that is neither a kind nor a component."""
+    """The text of `t1x list NAME`, whatever the case of its letters. Raises `ValueError` for a name that is neither a kind nor a
+    component nor `sites`."""
     if name is None:
         kinds = [(kind, members(kind_class), first_sentence(kind_class)) for kind, kind_class in sorted(Component.kinds.items())]
         return _table([[kind, str(len(names)), about] for kind, names, about in kinds if names])
-    if name in Component.kinds:
-        cls = Component.kinds[name]
-        rows = [[member, first_sentence(Component.registry[member])] for member in members(cls)]
-        return f"{_heading(cls)}\n\n{_table(rows) or 'No component of this kind is installed.'}"
-    if name in Component.registry:
-        component = Component.registry[name]
-        fields = [_field(field, info, component) for field, info in component.model_fields.items()]
-        return "\n\n".join([f"{_heading(component)}\nkind {component.kind().__name__}, module {component.__module__}", *fields])
-    hint = closest(name, [*Component.kinds, *Component.registry])
-    raise ValueError(f"no kind or component is called {name}{hint or '; `t1x list` shows the kinds'}")
+    names = [*Component.kinds, *Component.registry, SITES]
+    found = name if name in names else next((each for each in names if each.lower() == name.lower()), None)
+    if found is None:
+        raise ValueError(f"no kind or component is called {name}{closest(name, names) or '; `t1x list` shows the kinds'}")
+    if found == SITES:
+        return _sites()
+    return _kind(Component.kinds[found]) if found in Component.kinds else _component(Component.registry[found])
+
+
+def _kind(kind: type[Component]) -> str:
+    rows = [[member, first_sentence(Component.registry[member])] for member in members(kind)]
+    return f"{_heading(kind)}\n\n{_table(rows) or 'No component of this kind is installed.'}"
+
+
+def _component(component: type[Component]) -> str:
+    fields = [_field(field, info, component) for field, info in component.model_fields.items()]
+    return "\n\n".join([f"{_heading(component)}\nkind {component.kind().__name__}, module {component.__module__}", *fields])
+
+
+def _sites() -> str:
+    """Each site with the first line of its overlay's comment; the one that is taken without `--site` is marked."""
+    default = default_site()
+    rows = [[f"{name} (default)" if name == default else name, _comment(find_site(name).overlay)] for name in sites()]
+    return _table(rows)
+
+
+def _comment(file: Path) -> str:
+    first = next(iter(file.read_text(encoding="utf-8-sig").splitlines()), "")
+    return first.lstrip("# ") if first.startswith("#") else ""
 
 
 def _field(name: str, info: FieldInfo, component: type[Component]) -> str:
@@ -54,7 +79,7 @@ def _default(info: FieldInfo) -> str:
         return "required"
     if info.default_factory_takes_validated_data:
         return "default from other fields"
-    return f"default {_value(info.get_default(call_default_factory=True))}"
+    return f"default {written(info.get_default(call_default_factory=True))}"
 
 
 def _bounds(info: FieldInfo) -> Iterable[str]:
@@ -67,19 +92,6 @@ def _bounds(info: FieldInfo) -> Iterable[str]:
                     yield f"{sign} {limit}"
             if pattern := getattr(bound, "pattern", None):
                 yield f"matches {pattern}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Component):
-        bound = ", ".join(f"{name}={_value(getattr(value, name))}" for name in sorted(value.model_fields_set))
-        return f"@{type(value).__name__}({bound})"
-    if isinstance(value, Enum):
-        return repr(value.value)
-    if isinstance(value, PurePath):
-        return repr(str(value))
-    if isinstance(value, list | tuple):
-        return repr(type(value)()) if not value else f"({', '.join(_value(item) for item in value)})"
-    return repr(value)
 
 
 def _type(annotation: Any) -> str:

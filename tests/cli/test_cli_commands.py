@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+import cli_toys  # noqa: F401  # registers CliPart
 import pytest
-from cli_toys import CliCart, CliWheel
 
 from t1x import __version__
 from t1x.cli import main
@@ -22,23 +22,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_show_prints_gin_that_loads_back(folder, capsys):
-    assert main(["show", "cart.gin", "--set", "CliWheel.spokes = 5", "--set", "CliCart.label = 'x'"]) == 0
-    (folder / "shown.gin").write_text(capsys.readouterr().out)
-    assert load("shown.gin").root == CliCart(part=CliWheel(spokes=5), spare=CliWheel(spokes=5), label="x")
-
-
-def test_show_origins(folder, capsys):
-    assert main(["show", "cart.gin", "--origins", "--set", "CliWheel.spokes = 5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    for line in (
-        "CliCart.part = @CliWheel()  # cart.gin:2",
-        "CliWheel.spokes = 5  # --set 'CliWheel.spokes = 5'",
-        "CliCart.label = None  # default",
-    ):
-        assert line in lines
-
-
 def test_show_tells_notes_on_stderr(folder, capsys):
     (folder / "cart.gin").write_text(CART.replace("@CliWheel", "@a/CliWheel") + "a/CliWheel.spokes = 4\n")
     assert main(["show", "cart.gin", "--set", "CliCart.part = @CliWheel()"]) == 0
@@ -51,9 +34,9 @@ def test_show_tells_notes_on_stderr(folder, capsys):
 
 def test_check_reports_every_file_and_every_problem(folder, capsys):
     (folder / "bad.gin").write_text("import cli_toys\nCliCart.prat = 1\nCliCart.label = 5\n")
-    assert main(["check", "cart.gin", "bad.gin", "missing.gin"]) == 2
+    assert main(["check", "cart.gin", "bad.gin", "missing.gin", "--site", "laptop"]) == 2
     captured = capsys.readouterr()
-    assert captured.out == "cart.gin: ok\n"
+    assert captured.out == "cart.gin: ok (site laptop)\n"
     for part in ("bad.gin:2: CliCart has no field prat", "bad.gin:3: CliCart.label = 5", "CliCart.part is missing"):
         assert part in captured.err
     assert "no file missing.gin" in captured.err
@@ -114,6 +97,32 @@ def test_list_of_a_name_that_nothing_has(capsys):
     assert capsys.readouterr().err == "error: no kind or component is called CliWheeel; did you mean 'CliWheel'?\n"
 
 
+@pytest.mark.parametrize("name", ["CLIPART", "clipart", "cliwheel"])
+def test_list_takes_a_name_in_any_case(name, capsys):
+    assert main(["list", name]) == 0
+    assert capsys.readouterr().out.splitlines()[0].lower() == name.lower()
+
+
+def test_list_sites(folder, capsys):
+    site = folder / "registry" / "sites" / "shed"
+    site.mkdir(parents=True)
+    (site / "site.gin").write_text("# A shed\u2019s bench.\n# More.\n", encoding="utf-8")
+    assert main(["list", "sites"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
+    assert any(" ".join(line.split()) == "shed A shed\u2019s bench." for line in lines)
+    assert sum("(default)" in line for line in lines) == 1
+
+
+def test_a_file_with_five_mistakes_has_all_five_listed(folder, capsys):
+    mistakes = "CliCart.label = 5\nCliWheel.spokes = 100\nCliWheel.finish = 'dull'\nCliCart.spair = 1\nunused = 1\n"
+    (folder / "bad.gin").write_text(CART + mistakes)
+    assert main(["check", "bad.gin"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "bad.gin: 5 problems"
+    assert [line.split(": ")[0].strip() for line in lines[1:]] == [f"bad.gin:{number}" for number in range(3, 8)]
+
+
 def test_run_of_a_root_that_is_no_campaign(folder, capsys):
     assert main(["run", "cart.gin"]) == 2
     assert capsys.readouterr().err == "error: cart.gin describes a CliCart; what runs is a Campaign\n"
@@ -133,7 +142,9 @@ def test_export_writes_tasks_of_the_training_pool(folder, capsys):
     assert sorted(path.read_text().strip() for path in written) == sorted(pool[index].instruction.strip() for index in range(3))
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["show"], ["check"], ["list"], ["tasks"], ["tasks", "export"]])
+@pytest.mark.parametrize(
+    "command", [[], ["run"], ["show"], ["diff"], ["check"], ["list"], ["schema"], ["new"], ["tasks"], ["tasks", "export"]]
+)
 def test_help_has_examples(command, capsys):
     assert main([*command, "--help"]) == 0
     out = capsys.readouterr().out
@@ -145,11 +156,3 @@ def test_help_has_examples(command, capsys):
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"t1x {__version__}\n"
-
-
-def test_the_quickstart_shows_what_loads_back(folder, capsys):
-    assert main(["check", "experiments/quickstart.gin"]) == 0
-    assert main(["show", "experiments/quickstart.gin"]) == 0
-    out = capsys.readouterr().out
-    (folder / "shown.gin").write_text(out.partition("ok\n")[2])
-    assert load("shown.gin").root == load("experiments/quickstart.gin").root

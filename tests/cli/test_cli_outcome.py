@@ -26,11 +26,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+SECOND = {"export": ["out"], "diff": ["cart.gin"]}
+"""The second argument of commands that take one."""
+
+
 def t1x(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("command", [("run",), ("show",), ("check",), ("tasks", "export")])
+@pytest.mark.parametrize("command", [("run",), ("show",), ("diff",), ("check",), ("tasks", "export")])
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -44,7 +48,7 @@ def test_a_mistake_is_one_message_and_exit_2(folder, capsys, command, text, mess
         Path("cart.gin").unlink()
     else:
         Path("cart.gin").write_text(text)
-    assert main([*command, "cart.gin", *(["out"] if "export" in command else [])]) == 2
+    assert main([*command, "cart.gin", *SECOND.get(command[-1], [])]) == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert "Traceback" not in captured.err
@@ -116,8 +120,8 @@ def test_a_full_disk_is_known_by_what_libraries_say(folder, capsys):
 def test_a_module_in_the_working_directory_can_be_imported(folder):
     Path("my_parts.py").write_text("import cli_toys\nclass CliMine(cli_toys.CliPart):\n    'Mine.'\n")
     Path("cart.gin").write_text("import cli_toys\nimport my_parts\nCliCart.part = @CliMine()\n")
-    finished = t1x("check", "cart.gin")
-    assert (finished.returncode, finished.stdout) == (0, "cart.gin: ok\n")
+    finished = t1x("check", "cart.gin", "--site", "laptop")
+    assert (finished.returncode, finished.stdout) == (0, "cart.gin: ok (site laptop)\n")
 
 
 def test_ctrl_c_exits_130_with_one_line(folder):

@@ -1,0 +1,45 @@
+"""Arguments and options that several commands share."""
+
+from typing import Annotated
+
+import typer
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A Gin file, e.g. experiments/quickstart.gin.", show_default=False)]
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Gin files.", show_default=False)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="GIN",
+        help="A binding that wins over file and site, e.g. 'Campaign.seed = 1'. Repeatable.",
+        show_default=False,
+    ),
+]
+SiteName = Annotated[
+    str,
+    typer.Option(
+        "--site",
+        metavar="NAME",
+        help="Where it runs (`t1x list sites`); without it laptop where there's no GPU, else cluster.",
+        show_default=False,
+    ),
+]
+AUTO = "auto"
+"""The site that loading chooses itself (`t1x.config.site.AUTO`; not imported, so that --help is instant)."""
+
+
+def print_notes(notes: tuple[str, ...]) -> None:
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def print_site(site: str | None, chosen: bool) -> None:
+    """Which site it is, and why where nobody has chosen it."""
+    from t1x.config.site import has_gpu
+
+    if site is None or chosen:
+        typer.echo(f"site {site or 'none'}")
+    else:
+        typer.echo(f"site {site} ({'a' if has_gpu() else 'no'} GPU here; --site NAME for another)")
