@@ -1,68 +1,25 @@
 """What a grid says so far: `report/grid.md`, `grid.csv` and `grid.png` in its folder.
 
-Only the last policy of a finished run counts: a better checkpoint in between is never picked. What wasn't run to its end is shown
-as missing.
+What wasn't run to its end is shown as missing.
 """
 
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-from t1x.campaign.estimate import Estimate, Value, differences, main_effect, over_seeds
+from t1x.campaign.estimate import Estimate
 from t1x.campaign.grid import Grid
-from t1x.campaign.grid_plan import NEW
-from t1x.campaign.record import Run, Status, runs
+from t1x.campaign.grid_tables import Found, Measure, Row, Table, finished, headlines, measures, newest, tabulate
+from t1x.campaign.record import Status
 from t1x.campaign.resolve_cells import Cells
 from t1x.config.places import shown
 from t1x.tracking.dots import Dot, dots
 
-Levels = tuple[tuple[str, str], ...]
-Measure = tuple[str, str]
-"""Suite and what is measured on it."""
-
 ABOUT = """Each value is that of the last policy of its run; no checkpoint is picked. Over several seeds, ± is the standard error of
 the mean over seeds; a value with (tasks) has one seed, and its ± is the standard error over tasks, which knows nothing of other
 seeds. Differences are paired by seed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One combination of levels in one measure."""
-
-    levels: Levels
-    seeds: int
-    """That it should have."""
-    value: Estimate | None
-    """None where no seed has finished."""
-    difference: Estimate | None
-    """From the baseline, by the seeds that both have; None for the baseline itself and where there is none."""
-    missing: str
-    """How the runs that aren't there stand, e.g. `1 failed, 1 new`; empty where there are all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """A level against its axis's baseline, averaged over the other axes."""
-
-    axis: str
-    level: str
-    baseline: str
-    value: Estimate | None
-    pairs: int
-    due: int
-    """Pairs that the grid has when all of it has finished."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A grid in one measure."""
-
-    measure: Measure
-    rows: tuple[Row, ...]
-    effects: tuple[Effect, ...]
 
 
 def write_grid_report(cells: Cells) -> list[Path]:
@@ -77,87 +34,11 @@ def write_grid_report(cells: Cells) -> list[Path]:
     figure = folder / "grid.png"
     figure.unlink(missing_ok=True)
     if tables:
-        panels = {_title(table.measure): [_dot(row) for row in table.rows] for table in tables}
+        drawn = {measure for run in finished(found) for measure in headlines(run)}
+        panels = {title(table.measure): [_dot(row) for row in table.rows] for table in tables if table.measure in drawn}
         dots(figure, panels, group=next(iter(cells.grid.axes)), title=cells.folder.name)
         written.append(figure)
     return written
-
-
-Found = dict[Levels, dict[int, Run | None]]
-"""Combination to each of its seeds to its finished run, or the newest that isn't."""
-
-
-def newest(cells: Cells) -> Found:
-    """The runs of a grid's cells."""
-    by_digest: dict[str, Run] = {}
-    for run in runs(cells.grid.runs):
-        known = by_digest.setdefault(run.run_digest, run)
-        if run.status is Status.FINISHED and known.status is not Status.FINISHED:
-            by_digest[run.run_digest] = run
-    found: Found = {}
-    for each in cells.experiments:
-        found.setdefault(each.cell.levels, {})[each.cell.seed] = by_digest.get(each.digest)
-    return found
-
-
-def measures(found: Found) -> list[Measure]:
-    """Every measure that some finished run has, in the order in which runs have them."""
-    finished = [run for by_seed in found.values() for run in by_seed.values() if run and run.status is Status.FINISHED]
-    return list(dict.fromkeys((suite, measure) for run in finished for suite, named in run.scores.items() for measure in named))
-
-
-def tabulate(grid: Grid, found: Found, measure: Measure) -> Table:
-    """One measure of all cells."""
-    values = {levels: _values(by_seed, measure) for levels, by_seed in found.items()}
-    baseline = tuple(grid.baseline_levels.items())
-    rows = [
-        Row(
-            levels,
-            len(by_seed),
-            over_seeds(values[levels]),
-            None if levels == baseline else over_seeds(differences(values[levels], values[baseline])),
-            _missing(by_seed, measure),
-        )
-        for levels, by_seed in found.items()
-    ]
-    return Table(measure, tuple(rows), tuple(_effects(grid, values)))
-
-
-def _effects(grid: Grid, values: Mapping[Levels, Mapping[int, Value]]) -> list[Effect]:
-    effects = []
-    for axis, levels in grid.axes.items():
-        reference = grid.baseline_levels[axis]
-        for level in levels:
-            if level == reference:
-                continue
-            pairs = [
-                (values[each], values[other])
-                for each in values
-                if dict(each)[axis] == level and (other := _with(each, axis, reference)) in values
-            ]
-            estimate, counted = main_effect(pairs)
-            effects.append(Effect(axis, level, reference, estimate, counted, len(pairs) * len(grid.seeds)))
-    return effects
-
-
-def _with(levels: Levels, axis: str, level: str) -> Levels:
-    return tuple((name, level if name == axis else own) for name, own in levels)
-
-
-def _values(by_seed: Mapping[int, Run | None], measure: Measure) -> dict[int, Value]:
-    suite, name = measure
-    values = {}
-    for seed, run in by_seed.items():
-        score = run.scores.get(suite, {}).get(name) if run and run.status is Status.FINISHED else None
-        if score is not None:
-            values[seed] = Value(score.mean, math.nan if score.se is None else score.se)
-    return values
-
-
-def _missing(by_seed: Mapping[int, Run | None], measure: Measure) -> str:
-    have = _values(by_seed, measure)
-    states = [run.status.value if run else NEW for seed, run in by_seed.items() if seed not in have]
-    return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
 
 
 def _dot(row: Row) -> Dot:
@@ -167,9 +48,11 @@ def _dot(row: Row) -> Dot:
     return Dot(group, label, None if value is None else value.mean, 0.0 if value is None else value.error)
 
 
-def _title(measure: Measure) -> str:
+def title(measure: Measure) -> str:
+    """`held_out: resolved rate, greedy`."""
     suite, name = measure
-    return f"{suite}: {name.replace('_', ' ')}"
+    words = name.removesuffix("_greedy").replace("_", " ")
+    return f"{suite}: {words}" + (", greedy" if name.endswith("_greedy") else "")
 
 
 def as_markdown(cells: Cells, found: Found, tables: Sequence[Table]) -> str:
@@ -185,7 +68,7 @@ def as_markdown(cells: Cells, found: Found, tables: Sequence[Table]) -> str:
         ABOUT,
     ]
     for table in tables:
-        parts += [f"## {_title(table.measure)}", _cells_table(grid, table)]
+        parts += [f"## {title(table.measure)}", _cells_table(grid, table)]
         if table.effects:
             parts += ["Effect of each level against its axis's baseline, averaged over the other axes:", _effects_table(table)]
     return "\n\n".join(parts) + "\n"

@@ -19,8 +19,9 @@ from rich.console import Console
 from t1x.campaign.children import Ended, Job, run_all
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.grid_plan import Plan, PlannedCell, PlannedStart
-from t1x.campaign.grid_report import write_grid_report
-from t1x.campaign.identity import Prerequisite, resolve_starts
+from t1x.campaign.grid_report import title, write_grid_report
+from t1x.campaign.grid_tables import headlines
+from t1x.campaign.identity import Prerequisite, named, resolve_starts
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.record import Run, find_finished
 from t1x.campaign.resolve_cells import Cells
@@ -108,7 +109,7 @@ class _GridRun:
         """Runs a start unless one that was run before it has failed and needs it."""
 
         def run(start: Prerequisite) -> Run:
-            job = self._write("starts", f"{start.file.stem}-{start.run_digest[:8]}", start.campaign)
+            job = self._write("starts", f"{start.file.stem}-{start.run_digest[:8]}", named(start.campaign, start.file))
             last: list[Ended] = []
             asyncio.run(run_all([job], 1, last.append))
             found = find_finished(self._cells.grid.runs, start.run_digest)
@@ -157,13 +158,10 @@ class _GridRun:
 
 
 def headline(run: Run) -> str:
-    """A run's scores in a line."""
-    scores = [
-        f"{suite} {measure} {value.mean:.3f}" + (f" ± {value.se:.3f}" if value.se is not None else "")
-        for suite, measures in run.scores.items()
-        for measure, value in measures.items()
-    ]
-    return ", ".join(scores) or "no scores"
+    """What a run's suites are judged by, in a line."""
+    values = [(title(measure), run.scores[measure[0]][measure[1]]) for measure in headlines(run)]
+    scores = [f"{name} {value.mean:.3f}" + (f" ± {value.se:.3f}" if value.se is not None else "") for name, value in values]
+    return "; ".join(scores) or "no scores"
 
 
 def told(seconds: float) -> str:
