@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,11 @@ def output(path: str, text: str) -> Assertion:
     return Assertion("output", path, text)
 
 
-def to_json(assertions: Sequence[Assertion]) -> bytes:
-    """The content of `assertions.json`. Text stays unescaped, so that every JSON string is a Python literal too."""
+def to_json(assertions: Sequence[Assertion], per_assertion: bool = True) -> bytes:
+    """The content of `assertions.json`; without `per_assertion`, one entry that passes only where all of them hold. Text stays
+    unescaped, so that every JSON string is a Python literal too."""
     assert len({a.name for a in assertions}) == len(assertions), "two assertions of a task share a name"
-    rows = [{"name": a.name, "kind": a.kind, "path": a.path, "expected": a.expected} for a in assertions]
+    rows: list[dict[str, Any]] = [{"name": a.name, "kind": a.kind, "path": a.path, "expected": a.expected} for a in assertions]
+    if not per_assertion:
+        rows: list[dict[str, Any]] = [{"name": "every assertion", "kind": "every", "path": ".", "expected": rows}]
     return json.dumps(rows, ensure_ascii=False, indent=1).encode()

@@ -137,6 +137,11 @@ def output(path: str, expected: str) -> bool:
     return printed == expected.encode()
 
 
+def every(path: str, expected: list[dict]) -> bool:
+    """For verifiers that only say whether all assertions hold."""
+    return all(entry(assertion)[1] for assertion in expected)
+
+
 def quoted(text: str) -> str:
     """A JSON string in ASCII."""
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")

@@ -30,6 +30,20 @@ def test_every_family_is_solved_by_its_reference_alone(family, grade, shell, tmp
             assert grade(task, work)[0] == 1
 
 
+@pytest.mark.parametrize("split", ["train", "held_out_families"])
+def test_a_binary_verifier_tells_only_whether_all_is_done(split, grade, shell, tmp_path):
+    """Judged as the verifier that tells each assertion: by it, nothing, less than all and all that is asked."""
+    whole, binary = (SyntheticPool(seed=5, split=split, size=12, per_assertion=told).build() for told in (True, False))
+    for i in range(len(binary)):
+        task = binary[i]
+        goals = [goal.commands for goal in task.solution]
+        for name, done in (("nothing", []), ("less", goals[1:]), ("solved", goals)):
+            work = tmp_path / f"{i}-{name}"
+            shell(tuple(command for commands in done for command in commands), task, work)
+            _, told = grade(whole[i], work)
+            assert grade(task, work) == (0 if name == "solved" else 1, {"every assertion": all(told.values())})
+
+
 @pytest.mark.parametrize("split", ["train", "held_out", "held_out_families"])
 def test_tasks_are_solved_by_their_references_and_by_nothing_less(split, grade, shell, tmp_path):
     pool = SyntheticPool(seed=5, split=split, size=25).build()

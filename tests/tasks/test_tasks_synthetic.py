@@ -12,8 +12,8 @@ from t1x.tasks.families.family import WORDS
 from t1x.tasks.synthetic import HASHED_SPLITS, SyntheticPool
 
 
-def tasks(split, seed=0, size=600):
-    pool = SyntheticPool(seed=seed, split=split, size=size).build()
+def tasks(split, seed=0, size=600, **more):
+    pool = SyntheticPool(seed=seed, split=split, size=size, **more).build()
     return [pool[i] for i in range(len(pool))]
 
 
@@ -48,6 +48,37 @@ def test_same_task_whatever_the_size(split):
     small = SyntheticPool(seed=7, split=split, size=20).build()
     assert [small[i] for i in range(20)] == [large[i] for i in range(20)]
     assert large[299] == last
+
+
+def test_the_default_tasks_stay_those_that_runs_were_made_on():
+    """Of what the tasks are; the verifier's own code may change."""
+    pool = tasks("train", seed=3, size=200)
+    told = repr([(t.name, t.instruction, t.environment, t.solution, t.tests[0].content, t.assertions) for t in pool])
+    assert hashlib.sha256(told.encode()).hexdigest()[:16] == "e8325e73e1165a2b"
+
+
+def test_the_order_by_quality_begins_with_the_richest_verifiers():
+    drawn, ranked = tasks("train"), tasks("train", order="quality")
+    assert ranked == sorted(drawn, key=lambda task: -task.assertions), "as drawn where two have as many"
+    assert ranked != drawn
+    assert SyntheticPool(split="train", size=600, order="quality").build()[599] == ranked[599]
+    binary = tasks("train", order="quality", per_assertion=False)
+    assert [task.name for task in binary] == [task.name for task in ranked], "whether or not its verifiers tell"
+
+
+def test_a_binary_only_pool_has_the_same_tasks():
+    for one, other in zip(tasks("train"), tasks("train", per_assertion=False), strict=True):
+        assert (one.name, one.instruction, one.solution) == (other.name, other.instruction, other.solution)
+        assert other.assertions == 1
+
+
+@pytest.mark.parametrize("counts", [(3,), (1,), (2, 3)])
+def test_a_pool_of_chosen_counts_of_sub_goals(counts):
+    pool = tasks("held_out", size=200, sub_goals=counts)
+    assert {len(task.solution) for task in pool} == set(counts)
+    assert not {content(t) for t in pool} & {content(t) for t in tasks("train", size=200, sub_goals=counts)}
+    assert len({content(task) for task in pool}) == 200
+    assert pool[:20] == tasks("held_out", size=20, sub_goals=counts), "whatever the size"
 
 
 def test_no_instance_twice_in_a_pool():
@@ -107,6 +138,9 @@ def test_bad_fields_and_indices():
         SyntheticPool(split="test", size=1)
     with pytest.raises(ValidationError, match="greater than or equal to 1"):
         SyntheticPool(split="train", size=0)
+    for counts in ((), (0,), (4,)):
+        with pytest.raises(ValidationError, match="sub_goals"):
+            SyntheticPool(split="train", size=1, sub_goals=counts)
     pool = SyntheticPool(split="train", size=3).build()
     for index in (3, -1):
         with pytest.raises(IndexError, match="pool of 3"):
