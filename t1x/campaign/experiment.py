@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,7 @@ from t1x.campaign.runtime import InlineRuntime, Runtime
 from t1x.campaign.start import Start
 from t1x.campaign.suite import Suite
 from t1x.config import Origin, Role, Root, Smoke
+from t1x.config.requirements import gpus
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Engine
 from t1x.grading.reward import Reward
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 class Experiment(Root):
     """What campaigns and evaluations share: a binding of `Experiment.field` holds for whichever of them a file describes."""
+
+    shared: ClassVar[bool] = True
 
     model: Annotated[Model, Role.SCALE]
     """The policy's architecture."""
@@ -111,6 +114,9 @@ class Experiment(Root):
         if reason := self.sandbox.objection(self.agent_deadline or 0.0, self.verifier_deadline or 0.0):
             raise ValueError(f"sandbox {type(self.sandbox).__name__} and the trial's deadlines: {reason}")
         return self
+
+    def missing(self) -> list[str]:
+        return gpus(self.runtime.devices(self.engine.devices, self.training_devices))
 
     @property
     def training_devices(self) -> int:

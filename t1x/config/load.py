@@ -49,10 +49,10 @@ def load(path: str | Path, *, site: str | None = None, set: Sequence[str | Setti
     bare = reader.read(file, set)
     plain = _attempt(bare, file)
     if where is None:
-        return _resolved(plain, bare, file, None)
+        return _resolved(plain, bare, file, bare, None)
     source = reader.read(file, set, where)
     source.place(where, plain.component)
-    return _resolved(_attempt(source, file, plain.component), source, file, plain)
+    return _resolved(_attempt(source, file, plain.component), source, file, bare, plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ def _attempt(source: Source, file: Path, component: type[Component] | None = Non
     return _Attempt(table, component, builder, root, problems)
 
 
-def _resolved(made: _Attempt, source: Source, file: Path, plain: _Attempt | None) -> Resolved:
-    """The tree that was made; `plain` is what the file makes without its site."""
+def _resolved(made: _Attempt, source: Source, file: Path, bare: Source, plain: _Attempt | None) -> Resolved:
+    """The tree that was made of `source`; `plain` is what `bare`, the file without its site, makes."""
     if made.component is None:
         raise ConfigError(made.problems)
     problems, noted = list(made.problems), list[str]()
     unreached = [binding for binding in made.table.bindings if binding not in made.table.reached and binding not in source.of_site]
     if unreached and not problems:
-        replaced = _reached_before(source, made.component) | (plain.table.reached if plain else set())
+        replaced = _reached_before(source, made.component) | _reached_before(bare, made.component)
         own = shown(file)
         noted = notes((each for each in unreached if each in replaced and _is_own(each, own)), made.builder.scopes)
         problems = [problem(each, made.builder.scopes, made.component) for each in unreached if each not in replaced]
@@ -127,7 +127,7 @@ def _sets_site(binding: Binding) -> bool:
 def _reached_before(source: Source, component: type[Component]) -> set[Binding]:
     """Bindings that reached something before some later file or setting was read: they aren't mistakes where they stand."""
     reached = set[Binding]()
-    for count in source.layers[:-1]:
+    for count in source.layers:
         table = Table(source.statements[:count])
         Builder(table).root(component)
         reached |= table.reached
