@@ -111,7 +111,10 @@ class _Known:
         if self._by_sizes is None:
             self._by_sizes = self._sizes()
         seconds = self._by_sizes.get(sizes_digest(root), [])
-        return Guess(fmean(seconds), f"mean of {len(seconds)} finished runs of these sizes") if seconds else None
+        if not seconds:
+            return None
+        how = f"mean of {len(seconds)} finished runs" if len(seconds) > 1 else "a finished run"
+        return Guess(fmean(seconds), f"{how} of these sizes")
 
     def _sizes(self) -> dict[str, list[float]]:
         """Seconds of every finished run, by the digest of its sizes."""

@@ -1,0 +1,138 @@
+"""What a grid's report says, from the records of its runs."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from grid_runs import grid, ran, scored
+from matplotlib.figure import Figure
+
+from t1x.campaign.grid_report import write_grid_report
+from t1x.campaign.grid_tables import Table, measures, newest, tabulate
+from t1x.campaign.record import Status
+from t1x.campaign.resolve_cells import Cells
+
+RATES = {
+    "reward=dense,r3=on": (0.50, 0.60),
+    "reward=dense,r3=off": (0.30, 0.50),
+    "reward=binary,r3=on": (0.40, 0.46),
+    "reward=binary,r3=off": (0.20, 0.30),
+}
+
+
+def full(tmp_path: Path, seeds: int = 2) -> Cells:
+    cells = grid(tmp_path, f"Grid.seeds = {tuple(range(seeds))}")
+    for each in cells.experiments:
+        ran(cells, each, scores=scored(RATES[each.cell.combination][each.cell.seed]))
+    return cells
+
+
+def table(cells: Cells) -> Table:
+    return tabulate(cells.grid, newest(cells), ("held_out", "resolved_rate"))
+
+
+def test_means_differences_and_effects_over_two_seeds(tmp_path: Path) -> None:
+    found = table(full(tmp_path))
+    rates = {name: np.array(values) for name, values in RATES.items()}
+    baseline = rates["reward=dense,r3=on"]
+    for row in found.rows:
+        values = rates[",".join(f"{axis}={level}" for axis, level in row.levels)]
+        assert row.value is not None
+        assert (row.value.mean, row.value.error) == pytest.approx((values.mean(), values.std(ddof=1) / 2**0.5))
+        if values is baseline:
+            assert row.difference is None
+        else:
+            less = values - baseline
+            assert row.difference is not None
+            assert (row.difference.mean, row.difference.error) == pytest.approx((less.mean(), less.std(ddof=1) / 2**0.5))
+    binary, off = found.effects
+    by_seed = (rates["reward=binary,r3=on"] - baseline + rates["reward=binary,r3=off"] - rates["reward=dense,r3=off"]) / 2
+    assert binary.value is not None
+    assert (binary.axis, binary.level, binary.baseline, binary.pairs, binary.due) == ("reward", "binary", "dense", 4, 4)
+    assert (binary.value.mean, binary.value.error) == pytest.approx((by_seed.mean(), by_seed.std(ddof=1) / 2**0.5))
+    assert (off.axis, off.level) == ("r3", "off")
+
+
+def test_what_has_not_finished_is_missing(tmp_path: Path) -> None:
+    cells = grid(tmp_path, "Grid.seeds = (0, 1)")
+    done, other, failed = cells.experiments[0], cells.experiments[2], cells.experiments[4]
+    ran(cells, done, scores=scored(0.5))
+    ran(cells, other, scores=scored(0.3))
+    ran(cells, failed, Status.FAILED, scores=scored(0.9))
+    rows = table(cells).rows
+    assert [row.missing for row in rows] == ["1 new", "1 new", "1 failed, 1 new", "2 new"]
+    assert rows[2].value is None
+    assert rows[1].difference is not None
+    assert rows[1].difference.over == "tasks"
+    markdown = write_grid_report(cells)[0].read_text()
+    assert "2 of 8 cells have finished." in markdown
+    assert "| dense | on | 1 of 2 (1 new) | 0.500 ± 0.050 (tasks) | (baseline) |" in markdown
+    assert "| dense | off | 1 of 2 (1 new) | 0.300 ± 0.050 (tasks) | -0.200 ± 0.071 (tasks) |" in markdown
+    assert "| binary | on | 0 of 2 (1 failed, 1 new) | missing | missing |" in markdown
+    assert "| reward | binary | dense | missing | 0 | 0 of 4 |" in markdown
+    assert "0.9" not in markdown
+
+
+def test_the_newest_finished_run_of_a_cell_counts(tmp_path: Path) -> None:
+    cells = grid(tmp_path)
+    each = cells.experiments[0]
+    ran(cells, each, started=1, scores=scored(0.1))
+    ran(cells, each, started=2, scores=scored(0.2))
+    ran(cells, each, Status.KILLED, started=3)
+    value = table(cells).rows[0].value
+    assert value is not None
+    assert value.mean == 0.2
+
+
+def test_the_csv_has_a_line_for_each_combination_in_each_measure(tmp_path: Path) -> None:
+    cells = full(tmp_path)
+    with write_grid_report(cells)[1].open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["measure"], row["reward"], row["r3"]) for row in rows[:5]] == [
+        ("resolved_rate", "dense", "on"),
+        ("resolved_rate", "dense", "off"),
+        ("resolved_rate", "binary", "on"),
+        ("resolved_rate", "binary", "off"),
+        ("partial_credit", "dense", "on"),
+    ]
+    assert float(rows[1]["mean"]) == pytest.approx(0.4)
+    assert float(rows[1]["difference_mean"]) == pytest.approx(-0.15)
+    assert (rows[1]["stderr_over"], rows[1]["seeds"], rows[1]["seeds_due"], rows[1]["missing"]) == ("seeds", "2", "2", "")
+    assert rows[0]["difference_mean"] == ""
+
+
+def test_an_error_over_a_single_task_is_not_known(tmp_path: Path) -> None:
+    cells = grid(tmp_path)
+    ran(cells, cells.experiments[0], scores=scored(0.5, None))
+    assert "| 0.500 ± ? (tasks) |" in write_grid_report(cells)[0].read_text()
+
+
+def test_the_figure_has_a_dot_with_its_error_for_each_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    cells = grid(tmp_path)
+    for each in cells.experiments[:3]:
+        ran(cells, each, scores=scored(RATES[each.cell.combination][0]))
+    write_grid_report(cells)
+    (panel,) = drawn[0].axes
+    assert [label.get_text() for label in panel.get_yticklabels()] == [
+        "reward dense, r3 on",
+        "reward dense, r3 off",
+        "reward binary, r3 on",
+        "reward binary, r3 off",
+    ]
+    bars = [container.lines[0] for container in panel.containers]
+    assert [bar.get_xdata()[0] for bar in bars] == [0.5, 0.3, 0.4]
+    colours = [bar.get_color() for bar in bars]
+    assert colours[0] == colours[1] != colours[2]
+    assert [text.get_text() for text in panel.texts] == ["missing"]
+    assert panel.get_xlabel() == "held_out: resolved rate (bars: standard error)"
+
+
+def test_a_report_before_anything_has_finished(tmp_path: Path) -> None:
+    cells = grid(tmp_path)
+    written = write_grid_report(cells)
+    assert [path.name for path in written] == ["grid.md", "grid.csv"]
+    assert "There is nothing to compare yet." in written[0].read_text()
+    assert measures(newest(cells)) == []
