@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Any
+from typing import Annotated, Any, ClassVar
 
 from t1x.config.component import Component, Role
 from t1x.config.problem import Origin

@@ -1,7 +1,7 @@
 """Components with fields of every role, for the tests of sites, digests and smoke sizes."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -45,6 +45,8 @@ class PlaceMill(PlaceMachine):
 
 class PlaceBase(Root):
     """What roots share."""
+
+    shared: ClassVar[bool] = True
 
     machine: Annotated[PlaceMachine, Role.PLACEMENT] = PlaceBench()
     """What works."""

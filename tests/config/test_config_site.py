@@ -132,7 +132,7 @@ def test_a_resolved_file_takes_no_site(project):
 def test_an_unknown_site_names_those_there_are(project):
     with pytest.raises(ValueError, match=r"there is no site 'hutt'; did you mean 'hut'\?"):
         load("run.gin", site="hutt")
-    with pytest.raises(ValueError, match="there are .*cluster, hut, laptop, mill"):
+    with pytest.raises(ValueError, match=r"there are .*cluster, hut, laptop, mill"):
         load("run.gin", site="qzxv")
     assert {"hut", "mill", "laptop", "cluster"} <= set(sites())
 
