@@ -87,5 +87,5 @@ def to_json(assertions: Sequence[Assertion], per_assertion: bool = True) -> byte
     assert len({a.name for a in assertions}) == len(assertions), "two assertions of a task share a name"
     rows: list[dict[str, Any]] = [{"name": a.name, "kind": a.kind, "path": a.path, "expected": a.expected} for a in assertions]
     if not per_assertion:
-        rows: list[dict[str, Any]] = [{"name": "every assertion", "kind": "every", "path": ".", "expected": rows}]
+        rows = [{"name": "every assertion", "kind": "every", "path": ".", "expected": rows}]
     return json.dumps(rows, ensure_ascii=False, indent=1).encode()
