@@ -25,7 +25,7 @@ CURVES = {
     "rollout/resolved_rate": ("training batches", RATE),
     "critic/explained_variance": ("critic", EXPLAINED),
 }
-"""Metric to its name in the figure and its axis."""
+"""Metric to its name in the figure and its axis. What a campaign has nothing of (a critic) is left out."""
 
 
 def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
@@ -74,8 +74,10 @@ def _mode(score: Score) -> str:
 
 
 def _draw(path: Path, outcome: Outcome, title: str) -> None:
-    series = {name: [metrics.get(metric) for metrics in outcome.steps.values()] for metric, (name, _) in CURVES.items()}
-    axes = dict(CURVES.values())
+    trained = {name.partition("/")[0] for metrics in outcome.steps.values() for name in metrics}
+    curves = {metric: curve for metric, curve in CURVES.items() if metric.partition("/")[0] in trained}
+    series = {name: [metrics.get(metric) for metrics in outcome.steps.values()] for metric, (name, _) in curves.items()}
+    axes = dict(curves.values())
     evaluations: dict[str, list[Evaluation]] = {}
     for score in outcome.scores:
         name = f"{score.suite}, {score.label}"

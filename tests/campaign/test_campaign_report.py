@@ -56,10 +56,22 @@ def test_scores_are_kept_under_the_policys_name(tmp_path: Path) -> None:
     assert [row["policy"] for row in json.loads(written[0].read_text())] == ["untrained", "start", "step 3"]
 
 
-def test_the_figure_keeps_a_panel_for_a_critic_that_has_nothing_to_explain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Figure] = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """Figures that were made, instead of their files."""
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: figures.append(self))
+    return figures
+
+
+def test_the_figure_has_no_panel_for_a_critic_that_is_not_there(tmp_path: Path, drawn: list[Figure]) -> None:
     steps = {step: {"rollout/reward_mean": 0.0, "rollout/resolved_rate": 0.0} for step in (1, 2, 3)}
+    write_report(tmp_path, Outcome(steps=steps), "title")
+    assert [panel.get_ylabel().split(" (")[0] for panel in drawn[0].axes] == ["reward", "resolved rate"]
+
+
+def test_the_figure_keeps_a_panel_for_a_critic_that_has_nothing_to_explain(tmp_path: Path, drawn: list[Figure]) -> None:
+    steps = {step: {"rollout/reward_mean": 0.0, "rollout/resolved_rate": 0.0, "critic/loss": 0.0} for step in (1, 2, 3)}
     scores = [score(None, 0.0), score(0, 0.0), score(3, 0.0), partial(0, 0.0), partial(3, 0.0)]
     write_report(tmp_path, Outcome(scores=scores, steps=steps), "title")
     (panel,) = (panel for panel in drawn[0].axes if panel.get_ylabel() == "critic's explained variance")
