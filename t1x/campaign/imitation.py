@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from t1x.campaign.assembly import Assembly
+from t1x.campaign.assembly import Assembly, first
 from t1x.campaign.progress import Phase
 from t1x.campaign.start import SupervisedStart
 from t1x.campaign.validity import failure
@@ -20,8 +20,7 @@ LOGGED_EVERY = 10
 
 async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
     """Logs the demonstrations' own resolved rate and `sft/loss` (nats a token)."""
-    pool = start.pool.build()
-    tasks = [pool[index] for index in range(len(pool))]
+    tasks = first(start.pool.build(), start.tasks)
     with assembly.progress.phase("recording demonstrations", len(tasks)) as phase:
         verified = await _record(start, assembly, tasks[: start.verified], 0, assembly.experiment.reward, phase)
         others = await _record(start, assembly, tasks[start.verified :], len(verified), None, phase)

@@ -124,6 +124,8 @@ class SupervisedStart(Start):
 
     pool: Pool
     """Tasks to demonstrate, each once; they need reference solutions."""
+    tasks: Annotated[int | None, Role.SCALE, Field(ge=1), Smoke(16)] = None
+    """How many of them, the first ones; all where None."""
     demonstrations: Demonstrations
     """Which commands the demonstrator runs on a task."""
     fine_tuning: FineTuning

@@ -12,6 +12,8 @@ import mlflow
 import pytest
 from tiny import command_line, open_folder
 
+import t1x
+from t1x.campaign.record import Status
 from t1x.tasks.export import export_pool
 from t1x.tasks.synthetic import SyntheticPool
 
@@ -97,6 +99,7 @@ def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: i
     assert "stopped:" in output
     assert "Traceback" not in errors
     assert statuses(runs) == ["KILLED"]
+    assert [run.status for run in t1x.runs(runs)] == [Status.KILLED]
     assert_nothing_left(process, sandboxes)
 
 
@@ -140,6 +143,9 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
     assert "Traceback" not in errors
     assert "stopped:" in output
     assert statuses(runs) == ["FAILED"]
+    (failed,) = t1x.runs(runs)
+    assert failed.status is Status.FAILED
+    assert cause in (failed.error or "")
     assert_nothing_left(process, sandboxes)
 
 

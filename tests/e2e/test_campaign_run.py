@@ -10,8 +10,11 @@ import torch
 from tiny import open_folder, settings
 
 import t1x
+from t1x.campaign import record
+from t1x.campaign.identity import run_digest_of
 from t1x.campaign.progress import ProgressReport
 from t1x.config import Root, load
+from t1x.config.digest import study_digest
 from t1x.config.requirements import NotHere
 from t1x.grading.report import VerifierReport
 from t1x.grading.reward import Reward
@@ -30,7 +33,9 @@ class LengthOfReport(Reward):
 
 @dataclass
 class Run:
-    folder: Path
+    record: record.Run
+    tags: dict[str, str]
+    """As MLflow has them."""
     history: dict[str, dict[int, float]]
     """Metric to its values by step, as MLflow has them."""
     params: dict[str, str]
@@ -40,6 +45,10 @@ class Run:
     phases: list[tuple[str, int]]
     """Title and size of each phase that was shown."""
     said: list[str]
+
+    @property
+    def folder(self) -> Path:
+        return self.record.folder
 
 
 def run_tiny(runs: Path, *changes: str) -> Run:
@@ -51,13 +60,14 @@ def run_tiny(runs: Path, *changes: str) -> Run:
             phase, say = ProgressReport.phase, ProgressReport.say
             patch.setattr(ProgressReport, "phase", lambda self, *args: (phases.append(args), phase(self, *args))[1])
             patch.setattr(ProgressReport, "say", lambda self, text: (said.append(text), say(self, text))[1])
-            folder = t1x.run(resolved).folder
+            recorded = t1x.run(resolved)
         left = list(sandboxes.iterdir())
     client = mlflow.MlflowClient(f"sqlite:///{runs / 'mlflow.db'}")
     (found,) = client.search_runs([client.get_experiment_by_name("t1x").experiment_id])
     assert found.info.status == "FINISHED"
     history = {name: {m.step: m.value for m in client.get_metric_history(found.info.run_id, name)} for name in found.data.metrics}
-    return Run(folder, history, found.data.params, resolved.root, left, phases, said)
+    assert found.info.run_id == recorded.tracking_id
+    return Run(recorded, found.data.tags, history, found.data.params, resolved.root, left, phases, said)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +96,19 @@ def test_it_logs_what_a_campaign_is_judged_by(run: Run) -> None:
     assert sorted(run.history["eval/validation/resolved_rate_greedy"]) == [0, 1, 2]
     assert sorted(run.history["untrained/held_out/resolved_rate"]) == [0]
     assert run.params["reward.class"] == "LengthOfReport"
+
+
+def test_its_record_says_what_it_was_and_what_it_came_to(run: Run) -> None:
+    kept = record.read_run(run.folder)
+    assert kept == run.record
+    assert (kept.status, kept.name, kept.kind, kept.seed) == (record.Status.FINISHED, "quickstart", "Campaign", 0)
+    assert (kept.run_digest, kept.study_digest) == (run_digest_of(run.root), study_digest(run.root))
+    assert run.folder.name == f"quickstart-{kept.run_digest[:8]}-0"
+    assert kept.weights == run.folder / "checkpoints" / "final"
+    last = kept.scores["held_out"]["resolved_rate_greedy"]
+    assert (last.mean, last.n) == (run.history["eval/held_out/resolved_rate_greedy"][2], 4)
+    assert last.se == run.history["eval/held_out/resolved_rate_se_greedy"][2]
+    assert (run.tags["run_digest"], run.tags["study_digest"], run.tags["seed"]) == (kept.run_digest, kept.study_digest, "0")
 
 
 def test_sampler_and_trainer_agree_on_one_policy(run: Run) -> None:

@@ -1,0 +1,75 @@
+"""The record of a run, as its process writes it and others read it."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from t1x.campaign.record import Measured, Run, Status, alive, find_finished, read_run, runs
+
+
+def record(folder: Path, **changes: object) -> Run:
+    folder.mkdir(parents=True)
+    fields = {"name": "a", "kind": "Campaign", "run_digest": "d1", "study_digest": "s1", "seed": 0, "site": "laptop"}
+    return Run(folder=folder, experiment="a.gin", **{**fields, **changes}).save()
+
+
+def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+    scores = {"held_out": {"resolved_rate": Measured(0.5, 0.1, 40), "resolved_rate_greedy": Measured(1.0, None, 1)}}
+    written = replace(record(tmp_path / "a").ended(Status.FINISHED), scores=scores, checkpoint="checkpoints/final").save()
+    assert read_run(tmp_path / "a") == written
+    assert written.weights is None, "they aren't there any more"
+    (tmp_path / "a" / "checkpoints" / "final").mkdir(parents=True)
+    assert written.weights == tmp_path / "a" / "checkpoints" / "final"
+
+
+def test_it_runs_while_its_process_lives(tmp_path: Path) -> None:
+    record(tmp_path / "a")
+    with alive(tmp_path / "a"):
+        assert read_run(tmp_path / "a").status is Status.RUNNING
+    assert read_run(tmp_path / "a").status is Status.KILLED
+
+
+def test_it_was_killed_where_its_process_is_gone(tmp_path: Path) -> None:
+    record(tmp_path / "a")
+    code = "import sys, time, pathlib; from t1x.campaign.record import alive\n"
+    code += "with alive(pathlib.Path(sys.argv[1])): print('here', flush=True); time.sleep(100)"
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "a")], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "here\n"
+    assert read_run(tmp_path / "a").status is Status.RUNNING
+    process.kill()
+    process.wait()
+    assert read_run(tmp_path / "a").status is Status.KILLED
+
+
+def test_an_error_is_kept_short(tmp_path: Path) -> None:
+    ended = record(tmp_path / "a").ended(Status.FAILED, "x" * 5000)
+    assert len(ended.error or "") == 1000
+    assert ended.seconds >= 0
+
+
+def test_runs_are_listed_newest_first_and_found_by_digest(tmp_path: Path) -> None:
+    record(tmp_path / "old", started=1.0).ended(Status.FINISHED).save()
+    record(tmp_path / "new", started=2.0).ended(Status.FINISHED).save()
+    record(tmp_path / "failed", started=3.0).ended(Status.FAILED, "why").save()
+    record(tmp_path / "other", started=4.0, run_digest="d2").ended(Status.FINISHED).save()
+    (tmp_path / "no run").mkdir()
+    assert [run.folder.name for run in runs(tmp_path)] == ["other", "failed", "new", "old"]
+    found = find_finished(tmp_path, "d1")
+    assert found is not None
+    assert found.folder.name == "new"
+    assert find_finished(tmp_path, "d3") is None
+    assert runs(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", json.dumps({"name": "a"})])
+def test_one_that_cannot_be_read_is_told_and_left_out(tmp_path: Path, text: str) -> None:
+    record(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "run.json").write_text(text)
+    with pytest.warns(UserWarning, match=r"b/run\.json isn't the record of a run"):
+        assert [run.folder.name for run in runs(tmp_path)] == ["a"]
