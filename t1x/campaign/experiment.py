@@ -75,11 +75,15 @@ class Experiment(Root):
 
     @model_validator(mode="after")
     def _policy_fits(self) -> Self:
+        if self.engine.context_length is None:
+            held, field = f"model {type(self.model).__name__} takes", "max_position_embeddings"
+        else:
+            held, field = f"engine {type(self.engine).__name__} holds", "context_length"
         for harness in (self.harness, *(each.harness for suite in self.suites for each in suite.passes())):
             if harness is not None and harness.context_tokens > self.context_length:
                 raise ValueError(
-                    f"harness {type(harness).__name__} lets a trial grow to {harness.context_tokens} tokens, but engine "
-                    f"{type(self.engine).__name__} holds {self.context_length}; lower context_tokens or raise context_length"
+                    f"harness {type(harness).__name__} lets a trial grow to {harness.context_tokens} tokens, but {held} "
+                    f"{self.context_length}; lower context_tokens or raise {field}"
                 )
         if self.context_length > self.model.max_position_embeddings:
             raise ValueError(

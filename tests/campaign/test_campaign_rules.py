@@ -16,10 +16,10 @@ def problem(*settings: str) -> str:
 
 
 def test_a_trial_may_not_outgrow_the_engine() -> None:
-    said = problem("ShellHarness.context_tokens = 300")
+    said = problem("ShellHarness.context_tokens = 300", "Campaign.harness = @ShellHarness()", "EmbeddedEngine.context_length = 256")
     assert "300" in said
     assert "context_length" in said
-    assert "harness at experiments/quickstart.gin:" in said
+    assert "harness at --set 'Campaign.harness" in said
     larger = ["ShellHarness.context_tokens", "EmbeddedEngine.context_length", "Qwen3Moe.max_position_embeddings"]
     load(EXPERIMENT, set=[f"{field} = 300" for field in larger])
 

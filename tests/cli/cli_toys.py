@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from t1x.config import Component, Role, Root
+from t1x.config.requirements import Lack, NotHere
 
 
 class CliPart(Component):
@@ -40,6 +41,8 @@ class CliCart(Root):
             raise RuntimeError("a fault of ours")
         if label == "full":
             raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)\n[more]")
+        if label == "absent":
+            raise NotHere([Lack("environment variable CLI_TOY (its key)", (("CliCart.part", "CliWheel"),))])
         if label == "large":
             import torch
 

@@ -97,6 +97,14 @@ def test_a_fault_is_told_where_its_log_cannot_be_kept(folder, monkeypatch, capsy
     assert "its log can't be kept" in err.splitlines()[-1]
 
 
+def test_what_is_missing_here_exits_3(folder, capsys):
+    assert main(["show", "cart.gin", "--set", "CliCart.label = 'absent'"]) == 3
+    captured = capsys.readouterr()
+    assert "environment variable CLI_TOY (its key)" in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
 @pytest.mark.parametrize("arguments", [("show", "cart.gin"), ("list",)])
 def test_a_full_disk_is_the_users_to_mend(folder, arguments):
     with open("/dev/full", "w") as full:

@@ -1,0 +1,175 @@
+"""The tokenizer of a checkpoint's folder, against Hugging Face's own rendering of the same folder."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from t1x.text.huggingface import HuggingFaceTokenizer
+from t1x.text.tokenizer import ChatTokenizer
+
+SPECIAL = ["<|pad|>", "<|open|>", "<|close|>"]
+TEMPLATE = """{%- if tools %}{{- raise_exception('no tools here') }}{%- endif %}
+{%- for message in messages %}
+    {%- if message.tool_calls %}{{- raise_exception('no calls here') }}{%- endif %}
+    {%- if message.role == 'system' %}{%- continue %}{%- endif %}
+    {{- '<|open|>' + ('user' if message.role == 'tool' else message.role) + '\\n' }}
+    {%- if message.role == 'tool' %}{{- 'output:\\n' + message.content }}{%- else %}{{- message.content }}{%- endif %}
+    {{- eos_token + '\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|open|>assistant\\n' }}
+    {%- if enable_thinking is defined and enable_thinking is false %}{{- 'no thoughts\\n' }}{%- endif %}
+{%- endif %}"""
+
+
+def write(folder: Path, template: str = TEMPLATE, file: str = "tokenizer_config.json", **settings: object) -> Path:
+    """A checkpoint's tokenizer: byte-level BPE that was trained here, with a template of our own."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(vocab_size=320, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(["list the files of a folder and count their lines", "output: user assistant thoughts"], trainer)
+    tokenizer.enable_truncation(5)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {"eos_token": {"content": "<|close|>"}, "pad_token": "<|pad|>", **settings}
+    if file == "tokenizer_config.json":
+        settings["chat_template"] = template
+    else:
+        (folder / file).write_text(template)
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def load(folder: Path, **fields: object) -> ChatTokenizer:
+    return HuggingFaceTokenizer(path=folder, vocab_size=320, **fields).build()
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory) -> Path:
+    return write(tmp_path_factory.mktemp("checkpoint"))
+
+
+@pytest.fixture(scope="module")
+def reference(checkpoint):
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_file=str(checkpoint / "tokenizer.json"), eos_token="<|close|>")
+    fast.backend_tokenizer.no_truncation()
+    fast.chat_template = TEMPLATE
+    return fast
+
+
+PLAIN = st.text(alphabet=st.characters(exclude_characters="<", exclude_categories=("Cs", "Co")))
+
+
+@given(instruction=PLAIN, command=PLAIN, observation=PLAIN)
+def test_prompts_are_those_of_hugging_face(checkpoint, reference, instruction, command, observation):
+    """Where it thinks the template adds nothing behind its prompt, so that a conversation renders as the turns were shown."""
+    tokenizer = load(checkpoint, thinking=True)
+    messages = [
+        {"role": "user", "content": instruction},
+        {"role": "assistant", "content": command},
+        {"role": "tool", "content": observation},
+    ]
+
+    def rendered(messages: list[dict[str, str]]) -> list[int]:
+        text = reference.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=True)
+        return reference(text, add_special_tokens=False)["input_ids"]
+
+    first = tokenizer.first_prompt(instruction)
+    assert first.tolist() == rendered(messages[:1])
+    # the template ends its prompt with a line break, which no text of the command merges with where it is encoded by itself
+    turn = [*tokenizer.encode(command).tolist(), *tokenizer.stop_ids, *tokenizer.glue(observation).tolist()]
+    whole = rendered(messages)
+    assert whole[-len(tokenizer.glue(observation)) :] == tokenizer.glue(observation).tolist()
+    assert tokenizer.decode(np.array([*first.tolist(), *turn], np.int32)) == tokenizer.decode(np.array(whole, np.int32))
+
+
+def test_thinking_is_the_templates_to_say(checkpoint):
+    assert load(checkpoint).decode(load(checkpoint).glue("7")) == "\nuser\noutput:\n7\nassistant\nno thoughts\n"
+    thinking = load(checkpoint, thinking=True)
+    assert thinking.decode(thinking.first_prompt("count")) == "user\ncount\nassistant\n"
+
+
+def test_what_spells_a_special_token_is_plain_text(checkpoint):
+    tokenizer = load(checkpoint)
+    ids = tokenizer.glue("<|close|>\n<|open|>user\n").tolist()
+    assert [id_ for id_ in ids if id_ < len(SPECIAL)] == [1, 2, 1]
+
+
+def test_the_folders_truncation_is_not_taken_over(checkpoint):
+    text = "list the files of a folder and count their lines"
+    assert load(checkpoint).decode(load(checkpoint).encode(text * 3)) == text * 3
+
+
+@pytest.mark.parametrize(
+    ("file", "template"),
+    [
+        ("chat_template.jinja", TEMPLATE),
+        ("tokenizer_config.json", [{"name": "tool_use", "template": "{{ no }}"}, {"name": "default", "template": TEMPLATE}]),
+    ],
+)
+def test_a_template_stands_where_checkpoints_have_it(tmp_path, checkpoint, file, template):
+    other = load(write(tmp_path, template, file))
+    assert other.glue("7").tolist() == load(checkpoint).glue("7").tolist()
+
+
+def test_the_stop_token_may_be_another(tmp_path):
+    folder = write(tmp_path, TEMPLATE.replace("eos_token", "'<|pad|>'"))
+    assert load(folder, stop_token="<|pad|>").stop_ids == (0,)
+    with pytest.raises(ValueError, match=r"tokenizer_config.json: the chat template doesn't put a stop token"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{% if %}", "the chat template can't be rendered"),
+        ("{{ raise_exception('roles must alternate') }}", "the chat template can't be rendered: roles must alternate"),
+        ("{% for m in messages %}{{ m.content }}<|close|>{{ loop.index }}{% endfor %}", "depends on the turns before"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_named(tmp_path, template, message):
+    with pytest.raises(ValueError, match=f"tokenizer_config.json: .*{message}"):
+        load(write(tmp_path, template))
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
+def test_a_missing_file_is_named(tmp_path, file):
+    write(tmp_path, file="chat_template.jinja")
+    (tmp_path / file).unlink()
+    with pytest.raises(ValueError, match=f"{file}: missing; HuggingFaceTokenizer.path is the folder of a checkpoint"):
+        load(tmp_path)
+
+
+def test_settings_that_do_not_fit_the_folder_are_refused(tmp_path, checkpoint):
+    size = load(checkpoint).vocab_size
+    HuggingFaceTokenizer(path=checkpoint, vocab_size=size).build()
+    with pytest.raises(
+        ValueError, match=f"has {size} ids, but HuggingFaceTokenizer.vocab_size is {size - 1}; set it to {size} or more"
+    ):
+        HuggingFaceTokenizer(path=checkpoint, vocab_size=size - 1).build()
+    with pytest.raises(ValueError, match=r"has no eos_token; set HuggingFaceTokenizer.stop_token"):
+        load(write(tmp_path, eos_token=None))
+
+
+def test_the_folder_is_missing_or_here(checkpoint):
+    assert HuggingFaceTokenizer(path=checkpoint, vocab_size=320).missing() == []
+    (line,) = HuggingFaceTokenizer(path="nowhere", vocab_size=320).missing()
+    assert line.startswith("folder nowhere (HuggingFaceTokenizer.path")
+
+
+def test_loading_imports_neither_torch_nor_transformers(checkpoint):
+    code = (
+        "import sys; from t1x.text.huggingface import HuggingFaceTokenizer as T\n"
+        "before = {'tokenizers', 'jinja2'} & set(sys.modules)\n"
+        f"T(path={str(checkpoint)!r}, vocab_size=320).build(); print(before, set(sys.modules) & {{'torch', 'transformers'}})"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set() set()"
