@@ -56,7 +56,7 @@ async def evaluate(
     if not batch.admitted:
         raise failure(f"evaluation of {policy} on {suite.name} has no valid trial", batch.others)
     metrics = evaluation_metrics([*batch.admitted, *batch.others])
-    score = Score(step, suite.name, each.mode, each.label, each.measure, metrics)
+    score = Score(step, suite.name, each.mode, each.ending, each.label, each.measure, metrics)
     kept = {name: value for name, value in metrics.items() if not name.startswith("family/")}
     assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{each.ending}": value for name, value in kept.items()}, at)
     assembly.progress.say(

@@ -17,6 +17,8 @@ class Score:
     suite: str
     mode: str
     """The pass's; see `Pass`."""
+    ending: str
+    """Of its metrics' names where they are kept."""
     label: str
     """How a reader calls the mode."""
     measure: Measure

@@ -176,11 +176,10 @@ def _final(outcome: Outcome) -> dict[str, dict[str, Measured]]:
     """Each suite's measures on the last policy that it was run on, named as in the tracking store."""
     found: dict[str, dict[str, Measured]] = {}
     for score in outcome.scores:
-        ending = "_greedy" if score.mode == "greedy" else ""
         for name in {score.measure: None, "resolved_rate": None, "partial_credit": None}:
             if name in score.metrics:
                 measured = Measured(score.metrics[name], score.metrics.get(f"{name}_se"), int(score.metrics["tasks"]))
-                found.setdefault(score.suite, {})[f"{name}{ending}"] = measured
+                found.setdefault(score.suite, {})[f"{name}{score.ending}"] = measured
     return found
 
 

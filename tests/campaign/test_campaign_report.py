@@ -13,12 +13,12 @@ from t1x.campaign.report import summary, write_report
 
 def score(step: int | None, rate: float, mode: str = "greedy", label: str = "greedy") -> Score:
     metrics = {"valid": 120.0, "tasks": 40.0, "resolved_rate": rate, "resolved_rate_se": 0.05}
-    return Score(step, "held_out", mode, label, "resolved_rate", metrics)
+    return Score(step, "held_out", mode, "", label, "resolved_rate", metrics)
 
 
 def partial(step: int | None, credit: float) -> Score:
     metrics = {"valid": 9.0, "tasks": 3.0, "partial_credit": credit, "partial_credit_se": 0.05, "resolved_rate": 0.0}
-    return Score(step, "long", "benchmark", "T = 0.1, 3 attempts", "partial_credit", metrics)
+    return Score(step, "long", "benchmark", "", "T = 0.1, 3 attempts", "partial_credit", metrics)
 
 
 def shown(outcome: Outcome) -> list[list[str]]:
