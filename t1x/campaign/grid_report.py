@@ -35,7 +35,7 @@ def write_grid_report(cells: Cells) -> list[Path]:
     figure.unlink(missing_ok=True)
     if tables:
         drawn = {measure for run in finished(found) for measure in headlines(run)}
-        panels = {title(table.measure): [_dot(row) for row in table.rows] for table in tables if table.measure in drawn}
+        panels = {_axis(table): [_dot(row) for row in table.rows] for table in tables if table.measure in drawn}
         dots(figure, panels, group=next(iter(cells.grid.axes)), title=cells.folder.name)
         written.append(figure)
     return written
@@ -46,6 +46,12 @@ def _dot(row: Row) -> Dot:
     label = ", ".join(f"{axis} {level}" for axis, level in others)
     value = row.value
     return Dot(group, label, None if value is None else value.mean, 0.0 if value is None else value.error)
+
+
+def _axis(table: Table) -> str:
+    """What a panel's axis says: the measure, and over what its bars are."""
+    over = sorted({row.value.over for row in table.rows if row.value})
+    return f"{title(table.measure)} (bars: standard error over {' or '.join(over)})"
 
 
 def title(measure: Measure) -> str:

@@ -45,5 +45,5 @@ def dots(path_png: Path, panels: Mapping[str, Sequence[Dot]], *, group: str, tit
                     panel.errorbar(dot.mean, y, xerr=bar, fmt=marker, color=colour, markersize=7, capsize=3, linewidth=1.5)
             panel.set_yticks([y for y, _ in ticks], [label for _, label in ticks])
             panel.set_ylim(ticks[-1][0] + 0.6, -0.6)
-            panel.set_xlabel(f"{measure} (bars: standard error)")
+            panel.set_xlabel(measure)
             panel.grid(visible=False, axis="y")

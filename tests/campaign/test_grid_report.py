@@ -127,7 +127,7 @@ def test_the_figure_has_a_dot_with_its_error_for_each_cell(tmp_path: Path, monke
     colours = [bar.get_color() for bar in bars]
     assert colours[0] == colours[1] != colours[2]
     assert [text.get_text() for text in panel.texts] == ["missing"]
-    assert panel.get_xlabel() == "held_out: resolved rate (bars: standard error)"
+    assert panel.get_xlabel() == "held_out: resolved rate (bars: standard error over tasks)"
 
 
 def test_a_report_before_anything_has_finished(tmp_path: Path) -> None:
