@@ -32,6 +32,10 @@ class Attempt:
     def name(self) -> str:
         return scoped(self.scope, self.component.__name__)
 
+    def field(self, name: str) -> str:
+        """What a field is called where it was set, or else where the component stands."""
+        return self.bindings[name].name if name in self.bindings else f"{self.name}.{name}"
+
     def place(self, name: str) -> Origin | None:
         """Where a field was set, or else where the component was."""
         if name in self.bindings:
@@ -72,7 +76,7 @@ def _problem(name: str, details: list[ErrorDetails], attempt: Attempt) -> Proble
         return _missing(name, attempt)
     value = attempt.values.get(name)
     if isinstance(value, Component) and any(isinstance(step, int) for detail in details for step in detail["loc"][1:]):
-        message = f"{attempt.name}.{name} takes a list, not {_shown(value)} alone; write [{_shown(value)}]"
+        message = f"{attempt.field(name)} takes a list, not {_shown(value)} alone; write [{_shown(value)}]"
         return Problem(message, attempt.place(name))
     if components_in(attempt.component.model_fields[name].annotation):
         for detail in details:
@@ -100,8 +104,10 @@ def _missing(name: str, attempt: Attempt) -> Problem:
 
 def _wrong_kind(name: str, got: object, attempt: Attempt) -> Problem:
     kinds = components_in(attempt.component.model_fields[name].annotation)
-    its_kind = f", a {got.kind().__name__}" if isinstance(got, Component) else ""
-    return Problem(f"{attempt.name}.{name} takes {_described(kinds)}, not {_shown(got)}{its_kind}", attempt.place(name))
+    about = f", {_with_article(got.kind().__name__)}" if isinstance(got, Component) else ""
+    if isinstance(got, str) and Component.registry.get(got, Component).kind() in kinds:
+        about = f"; write @{got}()"
+    return Problem(f"{attempt.field(name)} takes {_described(kinds)}, not {_shown(got)}{about}", attempt.place(name))
 
 
 def _described(kinds: list[type[Component]]) -> str:
@@ -109,21 +115,27 @@ def _described(kinds: list[type[Component]]) -> str:
     options = [f"@{name}()" for kind in kinds for name in members(kind)]
     more = ", …" if len(options) > 4 else ""
     names = " or ".join(kind.__name__ for kind in kinds)
-    return f"{'an' if names[0] in 'AEIOU' else 'a'} {names}" + (f" ({', '.join(options[:4])}{more})" if options else "")
+    return _with_article(names) + (f" ({', '.join(options[:4])}{more})" if options else "")
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'AEIOU' else 'a'} {noun}"
 
 
 def _of_the_whole(details: list[ErrorDetails], attempt: Attempt) -> Problem:
-    """What a validator of the whole component said, with the places of the bound fields that it names (all where it names none)."""
+    """What a validator of the whole component said, with the places of the bound fields that it names (all where it names none). It
+    stands where the last of them was set: what came before was right without that."""
     reasons = "; ".join(_reason(detail) for detail in details)
     words = set(re.findall(r"\w+", reasons))
-    named = [name for name in attempt.bindings if name in words] or list(attempt.bindings)
-    places = ", ".join(f"{name} at {attempt.bindings[name].origin}" for name in named)
-    return Problem(f"{attempt.name}: {reasons}" + (f" ({places})" if places else ""), attempt.place(named[0] if named else ""))
+    named = [name for name in attempt.bindings if name in words]
+    places = ", ".join(f"{name} at {attempt.bindings[name].origin}" for name in named or attempt.bindings)
+    return Problem(f"{attempt.name}: {reasons}" + (f" ({places})" if places else ""), attempt.place(named[-1] if named else ""))
 
 
 def _reason(detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    message = message.replace("Input should", "should", 1)
+    message = re.sub(r"^(Input|String|List|Tuple|Dictionary) should", "should", message)
+    message = "is missing" if message == "Field required" else message
     where = "".join(f"[{step}]" for step in detail["loc"][1:] if isinstance(step, int))
     return f"{where} {message}".strip()
 
@@ -132,7 +144,7 @@ def _assignment(name: str, attempt: Attempt) -> str:
     """`Component.field = value`, with the macro's place where the value is one."""
     binding = attempt.bindings.get(name)
     macro = f" (from {binding.value})" if binding and isinstance(binding.value, Macro) else ""
-    return f"{attempt.name}.{name} = {_shown(attempt.values.get(name))}{macro}"
+    return f"{attempt.field(name)} = {_shown(attempt.values.get(name))}{macro}"
 
 
 def _shown(value: Any) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from t1x.config.component import Component
-from t1x.config.places import find, shown
+from t1x.config.names import closest
+from t1x.config.places import find, shown, siblings
 from t1x.config.problem import SETTING, Origin, Problem
 from t1x.config.site import Site
 from t1x.config.statement import Binding, Definition, Import, Include, Statement, parse
@@ -135,6 +136,7 @@ class _Walk:
         if found is None:
             beside = "beside this file, " if path else ""
             message = f"can't find {include.file!r} {beside}in the working directory, or in the t1x package"
+            message += closest(include.file, siblings(include.file))
             self.source.fail(Problem(message, include.origin))
         elif (target := found.resolve()) in inside:
             circle = " -> ".join(shown(step) for step in (*inside[inside.index(target) :], target))

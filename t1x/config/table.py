@@ -28,13 +28,15 @@ class Table:
                 self._by_component[statement.component].append((number, statement))
 
     def take(self, component: type[Component], scope: str) -> dict[str, Binding]:
-        """The winning binding of every bound field of a component that is built in a scope; marks what applies as reached."""
+        """The winning binding of every bound field of a component that is built in a scope, in the order in which they were made;
+        marks what applies as reached."""
         winners: dict[str, Binding] = {}
         for _, binding in sorted(self._of(component), key=lambda numbered: numbered[0]):
             if applies(binding.scope, scope):
                 self.reached.add(binding)
                 winner = winners.get(binding.field)
                 if winner is None or len(binding.scope) >= len(winner.scope):
+                    winners.pop(binding.field, None)
                     winners[binding.field] = binding
         return winners
 
