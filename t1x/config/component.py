@@ -40,7 +40,13 @@ class Smoke:
 class Component(BaseModel):
     """Base of every kind. See the module's invariants."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        defer_build=True,  # of the many that are registered a command uses few
+    )
 
     kinds: ClassVar[dict[str, type["Component"]]] = {}
     """Kind name to its class, for every kind that was imported."""
