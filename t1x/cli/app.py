@@ -149,19 +149,21 @@ def diff(
 
 @app.command()
 def check(files: Files, site: SiteName = AUTO, set: Settings = None) -> None:
-    """Report everything that is wrong in Gin files.
+    """Report everything that is wrong in Gin files, and in those of the campaigns that they start from.
 
     \b
     Examples:
       t1x check experiments/quickstart.gin
       t1x check experiments/*.gin --site cluster
     """
+    from t1x.campaign.identity import resolve_starts
     from t1x.config import load
 
     wrong = False
     for file in files:
         try:
             resolved = load(file, site=site, set=set or ())
+            resolve_starts(resolved.root, resolved.origins)
         except (ValueError, OSError) as error:
             wrong = True
             typer.echo(f"{file}: {error}", err=True)
@@ -236,7 +238,7 @@ def new(
     from t1x.cli.new import write_experiment
 
     write_experiment(file, base, checkpoint)
-    typer.echo(f"{file} written. Next:\n  t1x check {file}\n  t1x show {file}\n  t1x run {file}")
+    typer.echo(f"{file} written. Next:\n  t1x show {file}\n  t1x run {file} --smoke\n  t1x run {file}")
 
 
 @tasks.command()

@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from enum import Enum
+from itertools import takewhile
 from pathlib import Path
 from textwrap import fill
 from types import NoneType, UnionType
@@ -57,15 +58,16 @@ def _component(component: type[Component]) -> str:
 
 
 def _sites() -> str:
-    """Each site with the first line of its overlay's comment; the one that is taken without `--site` is marked."""
+    """Each site with what its overlay says of it; the one that is taken without `--site` is marked."""
     default = default_site()
     rows = [[f"{name} (default)" if name == default else name, _comment(find_site(name).overlay)] for name in sites()]
     return _table(rows)
 
 
 def _comment(file: Path) -> str:
-    first = next(iter(file.read_text(encoding="utf-8-sig").splitlines()), "")
-    return first.lstrip("# ") if first.startswith("#") else ""
+    """The first sentence of the comment at a file's top."""
+    lines = takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8-sig").splitlines())
+    return _sentence(" ".join(line.strip("# ") for line in lines))
 
 
 def _field(name: str, info: FieldInfo, component: type[Component]) -> str:
@@ -113,8 +115,12 @@ def _type(annotation: Any) -> str:
 
 
 def first_sentence(component: type[Component]) -> str:
-    """A full stop ends it where a capital or a backtick follows, and not after `e.g.` or `i.e.`: `Eq. 20` goes on."""
-    text = " ".join((component.__doc__ or "").split())
+    return _sentence(" ".join((component.__doc__ or "").split()))
+
+
+def _sentence(text: str) -> str:
+    """The first one. A full stop ends it where a capital or a backtick follows, and not after `e.g.` or `i.e.`: `Eq. 20` goes
+    on."""
     return re.split(r"(?<=\.)(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z`])", text)[0]
 
 

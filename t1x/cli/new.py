@@ -1,4 +1,4 @@
-"""Writes what `t1x new` prints: an experiment to start from, each line with what it sets."""
+"""What `t1x new` writes: an experiment to start from, each line with what it sets."""
 
 import re
 from pathlib import Path
@@ -59,6 +59,7 @@ Campaign.model = @Qwen3Moe()
 {sizes}
 Campaign.tokenizer = @HuggingFaceTokenizer()
 HuggingFaceTokenizer.path = {folder!r}
+HuggingFaceTokenizer.vocab_size = {vocabulary}
 Campaign.start = @CheckpointStart()
 CheckpointStart.path = {folder!r}
 
@@ -90,7 +91,7 @@ def write_experiment(file: Path, base: str | None, checkpoint: Path | None) -> N
 
 
 def _head(file: Path) -> str:
-    return f"# {file.stem}: say here what it studies.\n#\n#   t1x check {file}\n#   t1x run {file}\n"
+    return f"# {file.stem}: say here what it studies.\n#\n#   t1x run {file} --smoke     one tiny step\n#   t1x run {file}\n"
 
 
 def _tiny() -> str:
@@ -106,7 +107,7 @@ def _pretrained(folder: Path) -> str:
         f"Qwen3Moe.{name} = {getattr(model, name)!r}" for name in type(model).model_fields if name not in model.initial
     )
     context = min(LONGEST_CONTEXT, model.max_position_embeddings)
-    text = PRETRAINED.format(folder=str(folder), sizes=sizes, context=context)
+    text = PRETRAINED.format(folder=str(folder), sizes=sizes, context=context, vocabulary=model.vocab_size)
     return commented(COMMON.format(actor_lr="1e-6", critic_lr="1.5e-5") + text)
 
 

@@ -106,7 +106,7 @@ def test_list_takes_a_name_in_any_case(name, capsys):
 def test_list_sites(folder, capsys):
     site = folder / "registry" / "sites" / "shed"
     site.mkdir(parents=True)
-    (site / "site.gin").write_text("# A shed\u2019s bench.\n# More.\n", encoding="utf-8")
+    (site / "site.gin").write_text("# A shed\u2019s\n# bench. More of it.\n\n# And more.\n", encoding="utf-8")
     assert main(["list", "sites"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
