@@ -1,11 +1,11 @@
 """What a grid still has to do, and how long that may take."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from statistics import fmean
 
-from t1x.campaign.identity import Prerequisite, resolve_starts
+from t1x.campaign.identity import Prerequisite
 from t1x.campaign.record import Run, Status, runs
 from t1x.campaign.resolve_cells import CellExperiment, Cells
 from t1x.config import ConfigError, Role, Root, load
@@ -45,7 +45,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """A campaign that cells start from and that hasn't been run."""
+    """A campaign that cells start from, or that such a one does, and that hasn't been run."""
 
     start: Prerequisite
     guess: Guess | None
@@ -56,6 +56,7 @@ class Plan:
     """What a grid has done and still has to do."""
 
     starts: tuple[PlannedStart, ...]
+    """In the order in which they can be run."""
     cells: tuple[PlannedCell, ...]
     """In the grid's order, finished ones too."""
 
@@ -71,10 +72,8 @@ def plan(cells: Cells, selected: Sequence[CellExperiment]) -> Plan:
     planned = [PlannedCell(each, known.run(each.digest), known.guess(each.root, each.digest)) for each in selected]
     starts: dict[str, PlannedStart] = {}
     for cell in planned:
-        for start in () if cell.finished else resolve_starts(cell.experiment.root):
-            run = known.run(start.run_digest)
-            if start.run_digest not in starts and (run is None or run.status is not Status.FINISHED or run.weights is None):
-                starts[start.run_digest] = PlannedStart(start, known.guess(start.campaign, start.run_digest))
+        for start in () if cell.finished else known.lacking(cell.experiment.starts):
+            starts.setdefault(start.run_digest, PlannedStart(start, known.guess(start.campaign, start.run_digest)))
     return Plan(tuple(starts.values()), tuple(planned))
 
 
@@ -103,6 +102,14 @@ class _Known:
         """The finished run of a digest, else the newest."""
         same = self._by_digest.get(run_digest, [])
         return next((run for run in same if run.status is Status.FINISHED), same[0] if same else None)
+
+    def lacking(self, starts: Iterable[Prerequisite]) -> Iterator[Prerequisite]:
+        """The starts whose weights aren't kept, each after those that it needs itself."""
+        for start in starts:
+            run = self.run(start.run_digest)
+            if run is None or run.status is not Status.FINISHED or run.weights is None:
+                yield from self.lacking(start.prerequisites)
+                yield start
 
     def guess(self, root: Root, run_digest: str) -> Guess | None:
         run = self.run(run_digest)

@@ -21,7 +21,7 @@ from t1x.campaign.experiment import Experiment
 from t1x.campaign.grid_plan import Plan, PlannedCell, PlannedStart
 from t1x.campaign.grid_report import title, write_grid_report
 from t1x.campaign.grid_tables import headlines
-from t1x.campaign.identity import Prerequisite, named, resolve_starts
+from t1x.campaign.identity import Prerequisite, named
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.record import Run, find_finished
 from t1x.campaign.resolve_cells import Cells
@@ -106,7 +106,11 @@ class _GridRun:
         return tracking.parent_run(cells.folder, cells.folder.name, {"grid": cells.name, "grid.digest": cells.digest})
 
     def _run_start(self, planned: PlannedStart) -> None:
-        """Runs a start unless one that was run before it has failed and needs it."""
+        """Runs a start, unless one that it needs itself has failed."""
+        if failed := self._failed_below(planned.start.prerequisites):
+            reason = f"not run, because its start {failed.cell} failed"
+            self._without[planned.start.run_digest] = Failure(planned.start.experiment, reason, failed.log)
+            return
 
         def run(start: Prerequisite) -> Run:
             job = self._write("starts", f"{start.file.stem}-{start.run_digest[:8]}", named(start.campaign, start.file))
@@ -125,12 +129,14 @@ class _GridRun:
             self._progress.say(f"start {failure.cell}: failed: {failure.reason}; its log is {failure.log}")
 
     def _can_start(self, cell: PlannedCell) -> bool:
-        for start in resolve_starts(cell.experiment.root):
-            if failed := self._without.get(start.run_digest):
-                reason = f"not run, because its start {failed.cell} failed"
-                self._failures.append(Failure(cell.experiment.cell.name, reason, failed.log))
-                return False
-        return True
+        failed = self._failed_below(cell.experiment.starts)
+        if failed is not None:
+            reason = f"not run, because its start {failed.cell} failed"
+            self._failures.append(Failure(cell.experiment.cell.name, reason, failed.log))
+        return failed is None
+
+    def _failed_below(self, starts: Sequence[Prerequisite]) -> Failure | None:
+        return next((self._without[start.run_digest] for start in starts if start.run_digest in self._without), None)
 
     def _job(self, planned: PlannedCell, parent: str | None) -> Job:
         cell, root = planned.experiment.cell, planned.experiment.root

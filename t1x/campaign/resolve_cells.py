@@ -7,7 +7,7 @@ from pathlib import Path
 from t1x.campaign.cells import Cell, described, expand
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.grid import Grid
-from t1x.campaign.identity import run_digest_of
+from t1x.campaign.identity import Prerequisite, resolve_starts, run_digest_with
 from t1x.config import ConfigError, Origin, Problem, Resolved, Setting, load
 from t1x.config.digest import digest
 from t1x.config.names import closest
@@ -25,6 +25,8 @@ class CellExperiment:
     root: Experiment
     digest: str
     """Of the run, starts included; see `run_digest_of`."""
+    starts: tuple[Prerequisite, ...]
+    """What it starts from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +62,25 @@ def resolve_cells(file: Resolved, *, site: str | None = None, set: Sequence[str 
     base = _base(grid, file)
     problems: dict[Problem, list[Cell]] = {}
     notes: dict[str, None] = {}
-    roots: dict[str, Experiment] = {}
+    made: dict[str, tuple[Experiment, tuple[Prerequisite, ...]]] = {}
     for cell in cells:
-        if cell.combination not in roots:
+        if cell.combination not in made:
             try:
                 resolved = load(base, site=site, set=[*_settings(grid, cell, file), *set])
+                root = _placed(_experiment(resolved, smoke), grid, cell, file)
+                made[cell.combination] = root, resolve_starts(root, resolved.origins)
             except ConfigError as error:
                 for problem in error.problems:
                     problems.setdefault(problem, []).append(cell)
                 continue
-            roots[cell.combination] = _experiment(resolved, smoke)
             notes |= dict.fromkeys(resolved.notes)
     if problems:
         raise ConfigError(
             replace(problem, message=f"{problem.message} (in {described(having, cells)})") for problem, having in problems.items()
         )
-    name = file.path.stem
-    experiments = [_placed(cell, roots[cell.combination], grid, name) for cell in cells]
+    experiments = [_with_seed(cell, *made[cell.combination]) for cell in cells]
     _require_different(experiments)
-    return Cells(grid, name, base, tuple(experiments), tuple(notes))
+    return Cells(grid, file.path.stem, base, tuple(experiments), tuple(notes))
 
 
 def of_grid(text: str) -> bool:
@@ -117,9 +119,13 @@ def _experiment(resolved: Resolved, smoke: bool) -> Experiment:
     return shrink(root) if smoke else root
 
 
-def _placed(cell: Cell, root: Experiment, grid: Grid, name: str) -> CellExperiment:
-    experiment = root.model_copy(update={"seed": cell.seed, "runs": grid.runs, "name": f"{name}_{cell.folder_name}"})
-    return CellExperiment(cell, experiment, run_digest_of(experiment))
+def _placed(root: Experiment, grid: Grid, cell: Cell, file: Resolved) -> Experiment:
+    return root.model_copy(update={"runs": grid.runs, "name": f"{file.path.stem}_{cell.folder_name}"})
+
+
+def _with_seed(cell: Cell, root: Experiment, starts: tuple[Prerequisite, ...]) -> CellExperiment:
+    seeded = root.model_copy(update={"seed": cell.seed})
+    return CellExperiment(cell, seeded, run_digest_with(seeded, starts), starts)
 
 
 def _require_different(experiments: Sequence[CellExperiment]) -> None:

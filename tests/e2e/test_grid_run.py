@@ -174,7 +174,10 @@ def test_one_cells_end_stops_no_other_and_is_retried(grid: Grid) -> None:
     weights = grid.folder / "weights"
     weights.mkdir()
     start = ["Campaign.start = @CheckpointStart()", f"CheckpointStart.path = '{weights}'"]
-    grid.write(f"{{'start': {{'scratch': [], 'stored': {start}}}}}")
+    first = grid.folder / "first.gin"
+    first.write_text("\n".join([START, *start]))
+    other = ["Campaign.start = @CampaignStart()", f"CampaignStart.experiment = '{first}'"]
+    grid.write(f"{{'start': {{'scratch': [], 'stored': {start}, 'campaign': {other}}}}}")
     process = grid.start()
     try:
         os.kill(grid.running("scratch", process).pid, signal.SIGKILL)  # as the system does where memory runs out
@@ -184,7 +187,8 @@ def test_one_cells_end_stops_no_other_and_is_retried(grid: Grid) -> None:
     assert process.returncode == 1, errors
     assert "start=scratch,seed=0: ended by SIGKILL, as the system does where memory runs out" in output
     assert f"start=stored,seed=0: error: {weights}" in output
-    assert "2 of 2 cells failed; run the same command again to retry them:" in output
+    assert f"start=campaign,seed=0: not run, because its start {first} failed" in output
+    assert "3 of 3 cells failed; run the same command again to retry them:" in output
     (log,) = grid.runs_folder.glob("pair-*/cells/start-stored_seed-0.log")
     assert str(log) in output
 
