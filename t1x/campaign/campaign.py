@@ -54,8 +54,8 @@ class Campaign(Experiment):
     def _critic_can_start(self) -> Self:
         if self.critic_start is not None and not self.critic_start.for_critic:
             raise ValueError(
-                f"critic_start {type(self.critic_start).__name__} teaches a policy, and a critic has nothing to learn from it; set it "
-                f"to None to take over the policy's decoder, or use @ScratchStart(), @CheckpointStart() or @CampaignStart()"
+                f"critic_start {type(self.critic_start).__name__} teaches a policy, and a critic has nothing to learn from it; set "
+                f"it to None to take over the policy's decoder, or use @ScratchStart(), @CheckpointStart() or @CampaignStart()"
             )
         return self
 
@@ -107,8 +107,8 @@ class Campaign(Experiment):
             )
         if self.trainer.load_balancing:
             raise ValueError(
-                f"trainer {type(self.trainer).__name__} has load_balancing = {self.trainer.load_balancing:g}, which asks the router "
-                f"to change the choices that router {type(self.router).__name__} replays; set load_balancing to 0 (report, "
+                f"trainer {type(self.trainer).__name__} has load_balancing = {self.trainer.load_balancing:g}, which asks the "
+                f"router to change the choices that router {type(self.router).__name__} replays; set load_balancing to 0 (report, "
                 f"section 4.4)"
             )
         return self

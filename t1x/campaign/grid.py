@@ -1,11 +1,15 @@
 """The root of an ablation grid."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from t1x.config import Role, Root
+from t1x.config import Origin, Resolved, Role, Root
+
+if TYPE_CHECKING:
+    from t1x.campaign.grid_run import Failure
 
 AxisName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]\w*$")]
 """Part of a tag's name (`axis.reward`) and of file names."""
@@ -62,3 +66,14 @@ class Grid(Root):
     def excludes(self, levels: dict[str, str]) -> bool:
         """Whether a combination (axis to level, every axis) isn't run."""
         return any(left_out.items() <= levels.items() for left_out in self.exclude)
+
+    def run(self, file: Path | None = None, origins: Mapping[str, Origin | None] | None = None) -> "list[Failure]":
+        """Runs every cell that hasn't finished, one after the other, and returns those that failed."""
+        from rich.console import Console
+
+        from t1x.campaign.grid_plan import plan
+        from t1x.campaign.grid_run import run_grid
+        from t1x.campaign.resolve_cells import resolve_cells
+
+        cells = resolve_cells(Resolved(self, origins or {}, (), file or Path("grid.gin")), site=self.site)
+        return run_grid(cells, plan(cells, cells.experiments), 1, Console())

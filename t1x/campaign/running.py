@@ -27,6 +27,7 @@ from t1x.campaign.run_folder import new_folder
 from t1x.config import dump
 from t1x.config.digest import study_digest
 from t1x.config.mapping import to_mapping
+from t1x.config.places import shown
 from t1x.rollout.streams import stream
 from t1x.sandbox.protocol import SandboxHost
 from t1x.tasks.pool import TaskPool
@@ -68,7 +69,7 @@ async def run_tracked(
             study_digest=study_digest(experiment),
             seed=experiment.seed,
             site=experiment.site,
-            experiment=str(file or ""),
+            experiment=shown(file) if file is not None else "",
             smoke=experiment.smoke,
         )
         with alive(folder):

@@ -69,6 +69,10 @@ def run(
 
     resolved = api.load(file, site=site, set=set or (), smoke=smoke)
     print_notes(resolved.notes)
+    from t1x.campaign.grid import Grid
+
+    if isinstance(resolved.root, Grid):
+        raise ValueError(f"{file} describes a Grid; `t1x grid run {file}` runs it")
     print_site(resolved.root.site, chosen=site != AUTO)
     api.run(resolved)
 

@@ -123,11 +123,6 @@ def test_a_file_with_five_mistakes_has_all_five_listed(folder, capsys):
     assert [line.split(": ")[0].strip() for line in lines[1:]] == [f"bad.gin:{number}" for number in range(3, 8)]
 
 
-def test_run_of_a_root_that_is_no_campaign(folder, capsys):
-    assert main(["run", "cart.gin"]) == 2
-    assert capsys.readouterr().err == "error: cart.gin describes a CliCart; what runs is a Campaign\n"
-
-
 def test_export_of_a_root_without_tasks(folder, capsys):
     assert main(["tasks", "export", "cart.gin", "out"]) == 2
     assert capsys.readouterr().err == "error: cart.gin describes a CliCart, which has no pool of tasks\n"

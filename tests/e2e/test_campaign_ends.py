@@ -153,7 +153,7 @@ def test_a_host_without_bubblewrap_is_told_what_to_install(folders: tuple[Path, 
     runs, sandboxes = folders
     process = start(command_line(runs, sandboxes), env={"PATH": str(tmp_path), "HOME": str(tmp_path)})
     output, errors = process.communicate(timeout=60)
-    assert process.returncode == 2, errors
+    assert process.returncode == 3, errors
     assert "bubblewrap" in errors
     assert "Traceback" not in errors
     assert not runs.exists() or not [path for path in runs.iterdir() if path.is_dir()], output

@@ -142,3 +142,12 @@ def test_a_tree_built_in_python_runs(tmp_path: Path, places: list[str]) -> None:
     assert (run.name, run.experiment, run.status) == ("campaign", "", Status.FINISHED)
     repeated = t1x.run(t1x.load(run.folder / "config.gin"))
     assert repeated.folder == run.folder.with_name(f"{run.folder.name}.2")
+
+
+def test_a_grid_runs_from_python(tmp_path: Path, places: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    base = first(tmp_path, "Campaign.steps = 0", places[1])
+    grid = tmp_path / "grid.gin"
+    grid.write_text(f"Grid.base = '{base}'\nGrid.axes = {{'reward': {{'length': []}}}}\nGrid.runs = '{tmp_path / 'runs'}'\n")
+    assert t1x.run(t1x.load(grid, site=None)) == [], "no cell failed"
+    assert [run.status for run in t1x.runs(tmp_path / "runs")] == [Status.FINISHED]
