@@ -37,7 +37,8 @@ LOADING = [
 def test_every_experiment_in_a_command_loads(words, monkeypatch):
     monkeypatch.chdir(ROOT)
     settings = [after for word, after in pairwise(words) if word == "--set"]
-    assert load(words[2], set=settings).root
+    site = next((after for word, after in pairwise(words) if word == "--site"), "laptop")
+    assert load(words[2], site=site, set=settings).root
 
 
 @pytest.mark.parametrize("words", [words for words in commands("t1x") if words[1] == "list"], ids=shlex.join)
@@ -73,11 +74,11 @@ def test_the_mistakes_in_gin_md_are_told_as_it_says(tmp_path, monkeypatch):
     assert f"mine.gin: {caught.value}".rstrip() == told.rstrip()
 
 
-def test_the_component_in_gin_md_works(tmp_path):
-    page = (ROOT / "docs" / "gin.md").read_text()
+def test_the_reward_in_your_own_md_works(tmp_path):
+    page = (ROOT / "docs" / "your-own.md").read_text()
     (module,) = re.findall(r"```python\n# my_rewards\.py\n(.*?)```", page, re.DOTALL)
     (tmp_path / "my_rewards.py").write_text(module)
     (tmp_path / "mine.gin").write_text("include 'experiments/quickstart.gin'\nimport my_rewards\nCampaign.reward = @AllButOne()\n")
     program = Path(sys.executable).with_name("t1x")
-    done = subprocess.run([program, "show", "mine.gin"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, "show", "mine.gin", "--site", "laptop", "--format", "gin"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "AllButOne.tolerated = 1" in done.stdout, done.stderr
