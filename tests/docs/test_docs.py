@@ -80,5 +80,6 @@ def test_the_reward_in_your_own_md_works(tmp_path):
     (tmp_path / "my_rewards.py").write_text(module)
     (tmp_path / "mine.gin").write_text("include 'experiments/quickstart.gin'\nimport my_rewards\nCampaign.reward = @AllButOne()\n")
     program = Path(sys.executable).with_name("t1x")
-    done = subprocess.run([program, "show", "mine.gin", "--site", "laptop", "--format", "gin"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    command = [program, "show", "mine.gin", "--site", "laptop", "--format", "gin"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "AllButOne.tolerated = 1" in done.stdout, done.stderr
