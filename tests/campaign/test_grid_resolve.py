@@ -128,3 +128,9 @@ def test_a_smoke_test_of_a_grid_is_another_run(tmp_path: Path) -> None:
 def test_which_settings_are_about_the_grid() -> None:
     assert of_grid("Grid.seeds = (0, 1)")
     assert not of_grid("Campaign.steps = 1")
+
+
+@pytest.mark.parametrize("site", ["laptop", "cluster"])
+@pytest.mark.parametrize("path", sorted(Path("experiments/grids").glob("*.gin")), ids=lambda path: path.stem)
+def test_every_cell_of_the_shipped_grids_loads_on_every_site(path: Path, site: str) -> None:
+    assert resolve_cells(load(path), site=site).experiments
