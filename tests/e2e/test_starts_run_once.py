@@ -68,6 +68,7 @@ def test_processes_that_need_the_same_start_run_it_once(tmp_path: Path, places: 
     said = [process.communicate(timeout=240)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
     assert sorted(run.name for run in t1x.runs(tmp_path / "runs")) == ["first", "left", "right"]
+    assert [text.splitlines()[0].split()[0] for text in said] == ["site", "site"]
     assert sum("run first, once" in text for text in said) == 1
     assert sum("another process runs it; waiting" in text for text in said) == 1
 
