@@ -1,7 +1,7 @@
 """Claim: the command line answers without paying for what it doesn't use.
 
-CPU time (user and system, of the child process) of `t1x --help` and `t1x show experiments/quickstart.gin`, against `import torch`
-alone in the same Python: what any command would cost that imports the trainer. Runs are interleaved, medians are compared.
+CPU time (user and system, of the child process) of `t1x --help` and of the commands that only read, against `import torch` alone in
+the same Python: what any command would cost that imports the trainer. Runs are interleaved, medians are compared.
 
     python benchmarks/startup.py [RUNS]
 """
@@ -11,9 +11,16 @@ import statistics
 import subprocess
 import sys
 
-COMMANDS = {
-    "t1x --help": ["-m", "t1x.cli", "--help"],
-    "t1x show experiments/quickstart.gin": ["-m", "t1x.cli", "show", "experiments/quickstart.gin"],
+FILE = "experiments/dense_t1_15k.gin"
+T1X = {
+    "--help": [],
+    "show": [FILE],
+    "list": [],
+    "diff": [f"{FILE}@laptop", f"{FILE}@laptop"],
+    "check": [FILE],
+    "schema": [],
+}
+COMMANDS = {f"t1x {name}": ["-m", "t1x.cli", name, *arguments] for name, arguments in T1X.items()} | {
     "import torch": ["-c", "import torch"],
 }
 BASE = "import torch"
@@ -35,10 +42,10 @@ def main(runs: int) -> None:
         for name, arguments in COMMANDS.items():
             times[name].append(cpu_seconds(arguments))
     base = statistics.median(times[BASE])
-    print(f"{'CPU seconds, median of ' + str(runs):38}{'median':>8}{'least':>8}{'most':>8}  of `{BASE}`")
+    print(f"{'CPU seconds, median of ' + str(runs):26}{'median':>8}{'least':>8}{'most':>8}  of `{BASE}`")
     for name, values in times.items():
         median = statistics.median(values)
-        print(f"{name:38}{median:8.2f}{min(values):8.2f}{max(values):8.2f}  {median / base:.2f}")
+        print(f"{name:26}{median:8.2f}{min(values):8.2f}{max(values):8.2f}  {median / base:.2f}")
 
 
 if __name__ == "__main__":

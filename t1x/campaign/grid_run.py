@@ -29,6 +29,7 @@ from t1x.campaign.starts import provide
 from t1x.config import dump
 from t1x.config.requirements import NotHere, missing
 from t1x.tracking.mlflow_tracking import MLflowTracking
+from t1x.tracking.protocol import ParentRun
 from t1x.tracking.signals import like_ctrl_c
 
 LOCK = "lock"
@@ -52,12 +53,8 @@ def run_grid(cells: Cells, plan: Plan, jobs: int, console: Console) -> list[Fail
     where they can't run on this machine, `ValueError` where another process runs this grid or its folder can't be written,
     `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP (every process has ended then)."""
     _require(plan)
-    with like_ctrl_c(), _alone(cells.folder):
-        try:
-            with ProgressReport(console) as progress:
-                return _GridRun(cells, plan, jobs, progress).run()
-        finally:
-            console.print(f"report: {write_grid_report(cells)[0]}", highlight=False, soft_wrap=True)
+    with like_ctrl_c(), _alone(cells.folder), ProgressReport(console) as progress:
+        return _GridRun(cells, plan, jobs, progress).run()
 
 
 def _require(plan: Plan) -> None:
@@ -76,15 +73,29 @@ class _GridRun:
         """Digest of a start that failed to how."""
 
     def run(self) -> list[Failure]:
+        with self._parent() as parent:
+            try:
+                self._run(parent)
+            finally:
+                self._report(parent)
+        return self._failures
+
+    def _run(self, parent: ParentRun | None) -> None:
         for cell in self._plan.cells:
             if cell.finished:
                 self._progress.say(f"{cell.experiment.cell.name}: finished before, in {_folder(cell.run)}")
         for start in self._plan.starts:
             self._run_start(start)
         due = [cell for cell in self._plan.due if self._can_start(cell)]
-        with self._parent(due) as parent:
-            self._run_cells({self._job(cell, parent): cell for cell in due})
-        return self._failures
+        self._run_cells({self._job(cell, parent): cell for cell in due})
+
+    def _report(self, parent: ParentRun | None) -> None:
+        files = write_grid_report(self._cells)
+        self._progress.say(f"report: {files[0]}")
+        if parent is not None:
+            parent.failed = bool(self._failures)
+            for file in files:
+                parent.artifact(file, "report")
 
     def _run_cells(self, by_job: Mapping[Job, PlannedCell]) -> None:
         with self._progress.phase("cells", len(self._plan.cells)) as phase:
@@ -97,8 +108,9 @@ class _GridRun:
 
             asyncio.run(run_all(list(by_job), self._jobs, ended))
 
-    def _parent(self, due: Sequence[PlannedCell]) -> AbstractContextManager[str | None]:
-        """The tracked run that the cells are grouped under, where they are tracked in MLflow."""
+    def _parent(self) -> AbstractContextManager[ParentRun | None]:
+        """The tracked run that the cells are grouped under, where some are to run and are tracked in MLflow."""
+        due = self._plan.due
         tracking = due[0].experiment.root.tracking if due else None
         if not isinstance(tracking, MLflowTracking):
             return nullcontext()
@@ -138,12 +150,13 @@ class _GridRun:
     def _failed_below(self, starts: Sequence[Prerequisite]) -> Failure | None:
         return next((self._without[start.run_digest] for start in starts if start.run_digest in self._without), None)
 
-    def _job(self, planned: PlannedCell, parent: str | None) -> Job:
+    def _job(self, planned: PlannedCell, parent: ParentRun | None) -> Job:
         cell, root = planned.experiment.cell, planned.experiment.root
         if isinstance(root.tracking, MLflowTracking):
             axes = {f"axis.{axis}": level for axis, level in cell.levels}
             tags = {**root.tracking.tags, "grid": self._cells.name, **axes, "seed": str(cell.seed)}
-            root = root.model_copy(update={"tracking": root.tracking.model_copy(update={"parent": parent, "tags": tags})})
+            group = {"parent": parent.id if parent else None, "tags": tags}
+            root = root.model_copy(update={"tracking": root.tracking.model_copy(update=group)})
         return self._write("cells", cell.file_name, root)
 
     def _write(self, folder: str, name: str, root: Experiment) -> Job:

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from t1x.cli.value import written
 from t1x.config import Component
+from t1x.config.docs import described
 from t1x.config.names import closest, members
 from t1x.config.site import default_site, find_site, sites
 
@@ -73,7 +74,7 @@ def _comment(file: Path) -> str:
 def _field(name: str, info: FieldInfo, component: type[Component]) -> str:
     facts = [_type(info.annotation), *_bounds(info)]
     head = f"{component.__name__}.{name}: {', '.join(facts)}; {_default(info)}; {component.role(name).value}"
-    return f"{head}\n{_wrapped(info.description or '', '    ')}".rstrip()
+    return f"{head}\n{_wrapped(described(component, name), '    ')}".rstrip()
 
 
 def _default(info: FieldInfo) -> str:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from t1x.config import Component, Resolved, discover, load
+from t1x.config.docs import described
 from t1x.config.dump import dump
 
 COMMON = """
@@ -137,5 +138,4 @@ def _about(binding: str) -> str:
     found = re.match(r"(?:[\w/]+/)?(\w+)\.(\w+) = ", binding)
     if found is None:
         return ""
-    description = Component.registry[found[1]].model_fields[found[2]].description or ""
-    return re.split(r"\.\s|\.$|;|(?<=\w\w\w): | \(", " ".join(description.split()))[0]
+    return re.split(r"\.\s|\.$|;|(?<=\w\w\w): | \(", described(Component.registry[found[1]], found[2]))[0]

@@ -44,7 +44,6 @@ class Component(BaseModel):
         frozen=True,
         extra="forbid",
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         defer_build=True,  # of the many that are registered a command uses few
     )
 
@@ -62,8 +61,6 @@ class Component(BaseModel):
         if other is not None and other.__module__ != cls.__module__:
             raise ValueError(f"two components are named {cls.__name__}: {other.__module__} and {cls.__module__}; rename one")
         table[cls.__name__] = cls
-        for name, field in cls.model_fields.items():
-            field.description = next((info.description for info in cls._declarations(name) if info.description), None)
 
     def missing(self) -> list[str]:
         """What this machine lacks to run this component itself (not its parts): one line each, with what to do; nothing heavy is

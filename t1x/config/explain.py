@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from t1x.config.annotation import components_in
 from t1x.config.component import Component
+from t1x.config.docs import described
 from t1x.config.names import members
 from t1x.config.problem import Origin, Problem
 from t1x.config.statement import Binding, Macro, scoped, values_in
@@ -97,8 +98,8 @@ def _missing(name: str, attempt: Attempt) -> Problem:
     message = f"{attempt.name}.{name} is missing and has no default"
     if kinds := components_in(field.annotation):
         message += f"; it takes {_described(kinds)}"
-    if field.description:
-        message += f". {' '.join(field.description.split())}"
+    if about := described(attempt.component, name):
+        message += f". {about}"
     return Problem(message, attempt.place(name))
 
 

@@ -1,6 +1,6 @@
 """A Gin file resolved into one typed tree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,8 +89,7 @@ def _resolved(made: _Attempt, source: Source, file: Path, bare: Source, plain: _
     problems, noted = list(made.problems), list[str]()
     unreached = [binding for binding in made.table.bindings if binding not in made.table.reached and binding not in source.of_site]
     if unreached and not problems:
-        replaced = _reached_before(source, made.component) | _reached_before(bare, made.component)
-        own = shown(file)
+        replaced = _reached_before(frozenset(unreached), [bare, source], made.component)
         noted = notes((each for each in unreached if each in replaced and _is_own(each, own)), made.builder.scopes)
         problems = [problem(each, made.builder.scopes, made.component) for each in unreached if each not in replaced]
     problems += made.builder.problems
@@ -124,11 +123,15 @@ def _sets_site(binding: Binding) -> bool:
     return binding.field == "site" and component is not None and issubclass(component, Root)
 
 
-def _reached_before(source: Source, component: type[Component]) -> set[Binding]:
-    """Bindings that reached something before some later file or setting was read: they aren't mistakes where they stand."""
-    reached = set[Binding]()
-    for count in source.layers:
-        table = Table(source.statements[:count])
-        Builder(table).root(component)
-        reached |= table.reached
-    return reached
+def _reached_before(unreached: Set[Binding], sources: Sequence[Source], component: type[Component]) -> Set[Binding]:
+    """Those that reached something before some later file or setting was read, or without the site: they aren't mistakes where
+    they stand."""
+    left = frozenset(unreached)
+    for source in sources:
+        for count in sorted({*source.layers}, reverse=True):
+            if not left:
+                return unreached
+            table = Table(source.statements[:count])
+            Builder(table).root(component)
+            left -= table.reached
+    return unreached - left

@@ -19,5 +19,5 @@ class Root(Component):
 
     def run(self, file: Path | None = None, origins: Mapping[str, Origin | None] | None = None) -> Any:
         """Does what the tree describes and returns what came of it; `file` and `origins` are where it was loaded from. Its worker
-        is imported here."""
-        raise NotImplementedError
+        is imported here. Raises `ValueError` for a root that describes nothing that runs."""
+        raise ValueError(f"a {type(self).__name__} describes nothing that runs")

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from t1x.config.component import Component
+from t1x.config.docs import described
 from t1x.config.mapping import plain
 from t1x.config.names import closest, members
 from t1x.config.root import Root
@@ -39,11 +40,11 @@ def _definition(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     if kind := Component.kinds.get(name):
         return {"description": _text(kind.__doc__), **_refs(members(kind))}
     component = Component.registry[name]
-    described = component.model_json_schema(mode="serialization", ref_template=_REF + "{model}")
-    for plain_type, definition in described.get("$defs", {}).items():
+    made = component.model_json_schema(mode="serialization", ref_template=_REF + "{model}")
+    for plain_type, definition in made.get("$defs", {}).items():
         if plain_type not in Component.kinds and plain_type not in Component.registry:
             definitions[plain_type] = definition
-    fields = {field: _field(component, field, described["properties"][field]) for field in component.model_fields}
+    fields = {field: _field(component, field, made["properties"][field]) for field in component.model_fields}
     return {
         "description": _text(component.__doc__),
         "type": "object",
@@ -54,12 +55,12 @@ def _definition(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _field(component: type[Component], name: str, described: dict[str, Any]) -> dict[str, Any]:
+def _field(component: type[Component], name: str, made: dict[str, Any]) -> dict[str, Any]:
     info: FieldInfo = component.model_fields[name]
-    about = {"description": _text(info.description), "x-role": component.role(name).value}
+    about = {"description": described(component, name), "x-role": component.role(name).value}
     if not info.is_required() and not info.default_factory_takes_validated_data:
         about["default"] = plain(info.get_default(call_default_factory=True))
-    own = {key: value for key, value in described.items() if key not in ("title", "description", "default")}
+    own = {key: value for key, value in made.items() if key not in ("title", "description", "default")}
     return {**_with_derived(own), **about}
 
 

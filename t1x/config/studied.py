@@ -13,8 +13,8 @@ Statements = Collection[Binding | Definition]
 
 
 def studied(root: object, origins: Origins, plain: object, plain_origins: Origins, of_site: Statements) -> Iterator[Problem]:
-    """Fields of effective role `ALGORITHM` or `SEED` that a site sets, or that are other than what the file makes without it (`plain`,
-    where that could be built), because one of the site's files takes the place of one that sets them."""
+    """Fields of effective role `ALGORITHM` or `SEED` that a site sets, or that are other than what the file makes without it
+    (`plain`, where that could be built), because one of the site's files takes the place of one that sets them."""
     if not isinstance(root, Root):
         return
     places = {statement.origin for statement in of_site}

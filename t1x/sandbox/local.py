@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import BaseModel, PositiveInt
 
 from t1x.config import Role
 from t1x.config.requirements import program
@@ -13,8 +13,6 @@ from t1x.sandbox.protocol import Sandbox, SandboxHost
 
 class LocalLimits(BaseModel):
     """What both local sandboxes take."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     memory: Annotated[PositiveInt, Role.PLACEMENT] = 2048
     """Address space of one process, MiB (RLIMIT_AS). There is no limit on the sum: that takes control groups."""

@@ -6,19 +6,32 @@ Invariant: one folder has one parent run in a store, however often it is opened;
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from t1x.tracking.log import check_name
-from t1x.tracking.mlflow_store import open_store, quiet_mlflow, status_of
+from t1x.tracking.mlflow_store import keep_artifact, open_store, quiet_mlflow, status_of
 from t1x.tracking.signals import like_ctrl_c
 
 FILE = "parent.json"
 
 
+@dataclass
+class MLflowParent:
+    """A `ParentRun` that is open."""
+
+    id: str
+    _client: Any
+    failed: bool = False
+
+    def artifact(self, path: Path, folder: str = "") -> None:
+        keep_artifact(self._client, self.id, path, folder)
+
+
 @contextmanager
-def parent_run(uri: str, experiment: str, folder: Path, name: str, tags: Mapping[str, str]) -> Iterator[str]:
-    """Yields the run's id; closes it with its status. Raises `ValueError` when the store can't be opened."""
+def parent_run(uri: str, experiment: str, folder: Path, name: str, tags: Mapping[str, str]) -> Iterator[MLflowParent]:
+    """Opens the run; closes it with its status. Raises `ValueError` when the store can't be opened."""
     for tag in tags:
         check_name("tag", tag)
     mlflow = quiet_mlflow()
@@ -30,15 +43,18 @@ def parent_run(uri: str, experiment: str, folder: Path, name: str, tags: Mapping
         (folder / FILE).write_text(json.dumps({"store": uri, "id": run_id}) + "\n", encoding="utf-8")
     client.update_run(run_id, status="RUNNING")
     client.log_batch(run_id, tags=[mlflow.entities.RunTag(tag, text) for tag, text in tags.items()])
-    ended: BaseException | None = None
+    parent = MLflowParent(run_id, client)
+    status = "FINISHED"
     try:
         with like_ctrl_c():
-            yield run_id
+            yield parent
+        if parent.failed:
+            status = "FAILED"
     except BaseException as error:
-        ended = error
+        status = status_of(error)
         raise
     finally:
-        client.set_terminated(run_id, status=status_of(ended))
+        client.set_terminated(run_id, status=status)
 
 
 def _known(mlflow: Any, client: Any, file: Path, uri: str) -> str | None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from t1x.tracking.log import MetricLog, check_name
-from t1x.tracking.mlflow_store import open_store, quiet_mlflow, status_of
+from t1x.tracking.mlflow_store import keep_artifact, open_store, quiet_mlflow, status_of
 from t1x.tracking.params import flatten, shorten
 from t1x.tracking.signals import like_ctrl_c
 
@@ -82,12 +82,7 @@ class MLflowRun:
             self._flush()
 
     def artifact(self, path: Path, folder: str = "") -> None:
-        if path.is_dir():
-            self._client.log_artifacts(self.id, str(path), folder or None)
-        elif path.is_file():
-            self._client.log_artifact(self.id, str(path), folder or None)
-        else:
-            raise ValueError(f"artifact {path}: no such file or folder")
+        keep_artifact(self._client, self.id, path, folder)
 
     def tags(self, values: Mapping[str, str]) -> None:
         for name in values:

@@ -31,6 +31,16 @@ def quiet_mlflow() -> ModuleType:
     return mlflow
 
 
+def keep_artifact(client: Any, run_id: str, path: Path, folder: str) -> None:
+    """Copies a file or folder to the run's artifacts. Raises `ValueError` when it isn't there."""
+    if path.is_dir():
+        client.log_artifacts(run_id, str(path), folder or None)
+    elif path.is_file():
+        client.log_artifact(run_id, str(path), folder or None)
+    else:
+        raise ValueError(f"artifact {path}: no such file or folder")
+
+
 def open_store(mlflow: ModuleType, uri: str, experiment: str) -> tuple[Any, str]:
     """A client of the store and the experiment's id; makes what isn't there. Raises `ValueError` when it can't be opened."""
     if not uri.startswith("sqlite:///"):

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from t1x.config import Role
-from t1x.tracking.protocol import TrackedRun, Tracking
+from t1x.tracking.protocol import ParentRun, TrackedRun, Tracking
 
 
 class MLflowTracking(Tracking):
@@ -30,7 +30,7 @@ class MLflowTracking(Tracking):
         parent = {"mlflow.parentRunId": self.parent} if self.parent else {}
         return MLflowRun(self._uri(folder), self.experiment, folder, name, self.tags | parent)
 
-    def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[str]:
+    def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[ParentRun]:
         from t1x.tracking.mlflow_parent import parent_run
 
         return parent_run(self._uri(folder), self.experiment, folder, name, tags)

@@ -39,6 +39,18 @@ class TrackedRun(AbstractContextManager["TrackedRun"], Protocol):
         """Sets searchable marks of the run; the last value wins."""
 
 
+class ParentRun(Protocol):
+    """A run that others are grouped under, while it is open."""
+
+    id: str
+    """For the `parent` of the others."""
+    failed: bool
+    """False at first. Set where one of the others failed: it ends as FAILED then."""
+
+    def artifact(self, path: Path, folder: str = "") -> None:
+        """Keeps a copy of a file or folder, under `folder` of the run's artifacts. Raises `ValueError` when it isn't there."""
+
+
 class Tracking(Component):
     """Where runs are recorded."""
 
@@ -47,9 +59,9 @@ class Tracking(Component):
         entering raises `ValueError` when the store or the folder can't be written."""
         raise NotImplementedError
 
-    def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[str]:
-        """A run that others are grouped under, called `name`; its own folder `folder` lies in the runs folder. Yields its id, for
-        the `parent` of the others. The one that was made for this folder before is opened again; it's closed with its status."""
+    def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[ParentRun]:
+        """A run that others are grouped under, called `name`; its own folder `folder` lies in the runs folder. The one that was
+        made for this folder before is opened again; it's closed with its status."""
         raise NotImplementedError
 
     def ungrouped(self) -> "Tracking":
