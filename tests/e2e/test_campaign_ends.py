@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import mlflow
 import pytest
+from leftovers import wait_until_nothing_is_left
 from tiny import command_line, open_folder
 
 import t1x
@@ -35,43 +35,6 @@ def start(arguments: list[str], **options: object) -> subprocess.Popen[str]:
 def statuses(runs: Path) -> list[str]:
     client = mlflow.MlflowClient(f"sqlite:///{runs / 'mlflow.db'}")
     return [run.info.status for run in client.search_runs([client.get_experiment_by_name("t1x").experiment_id])]
-
-
-def session_members(leader: int) -> list[int]:
-    """Living processes of a session; sandboxes have sessions of their own, so their folder is searched for as well."""
-    members = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == leader and fields[0] != "Z":
-                members.append(int(entry.name))
-    return members
-
-
-def processes_naming(folder: Path) -> list[str]:
-    """Command lines of living processes that name the folder."""
-    lines = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if str(folder) in line and "pytest" not in line:
-                lines.append(line)
-    return lines
-
-
-def assert_nothing_left(process: subprocess.Popen[str], sandboxes: Path) -> None:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and (session_members(process.pid) or processes_naming(sandboxes) or any(sandboxes.iterdir())):
-        time.sleep(0.1)
-    assert session_members(process.pid) == []
-    assert processes_naming(sandboxes) == []
-    assert list(sandboxes.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -100,7 +63,7 @@ def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: i
     assert "Traceback" not in errors
     assert statuses(runs) == ["KILLED"]
     assert [run.status for run in t1x.runs(runs)] == [Status.KILLED]
-    assert_nothing_left(process, sandboxes)
+    wait_until_nothing_is_left([], sandboxes, process.pid)
 
 
 def broken_pool(tmp_path: Path) -> Path:
@@ -121,7 +84,7 @@ def test_a_task_without_tests_is_named_before_anything_starts(folders: tuple[Pat
     assert "test.sh" in errors
     assert "Traceback" not in errors
     assert not runs.exists()
-    assert_nothing_left(process, sandboxes)
+    wait_until_nothing_is_left([], sandboxes, process.pid)
 
 
 @pytest.mark.parametrize(("script", "cause"), [("sleep 100", "timeout"), ("echo garbage > /logs/verifier/ctrf.json", "unparsable")])
@@ -146,7 +109,7 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
     (failed,) = t1x.runs(runs)
     assert failed.status is Status.FAILED
     assert cause in (failed.error or "")
-    assert_nothing_left(process, sandboxes)
+    wait_until_nothing_is_left([], sandboxes, process.pid)
 
 
 def test_a_host_without_bubblewrap_is_told_what_to_install(folders: tuple[Path, Path], tmp_path: Path) -> None:
@@ -157,7 +120,7 @@ def test_a_host_without_bubblewrap_is_told_what_to_install(folders: tuple[Path, 
     assert "bubblewrap" in errors
     assert "Traceback" not in errors
     assert not runs.exists() or not [path for path in runs.iterdir() if path.is_dir()], output
-    assert_nothing_left(process, sandboxes)
+    wait_until_nothing_is_left([], sandboxes, process.pid)
 
 
 def test_a_folder_that_cannot_be_written_is_named(folders: tuple[Path, Path], tmp_path: Path) -> None:
@@ -168,4 +131,4 @@ def test_a_folder_that_cannot_be_written_is_named(folders: tuple[Path, Path], tm
     assert process.returncode == 2, errors
     assert str(tmp_path / "file" / "runs") in errors
     assert "Traceback" not in errors
-    assert_nothing_left(process, sandboxes)
+    wait_until_nothing_is_left([], sandboxes, process.pid)

@@ -17,13 +17,14 @@ CHECKOUT = Path(__file__).parents[2]
 def installed() -> Iterator[tuple[Path, Path]]:
     """An empty folder, and the `t1x` of a new environment that has the wheel and sees this environment's other packages."""
     with open_folder() as folder:
-        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder), str(CHECKOUT)]
-        subprocess.run(build, check=True)
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*pip, "-w", str(folder), str(CHECKOUT)], check=True)
         (wheel,) = folder.glob("*.whl")
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
         python = folder / "env" / "bin" / "python"
         packages = next((folder / "env" / "lib").glob("python*/site-packages"))
-        (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")  # a path alone: editable installs in it don't count
+        # a path alone: the editable installs in it don't count
+        (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
         (folder / "empty").mkdir()
         yield folder / "empty", folder / "env" / "bin" / "t1x"

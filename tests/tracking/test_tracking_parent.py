@@ -19,14 +19,14 @@ def client(runs: Path) -> MlflowClient:
 
 def test_a_run_is_shown_under_its_parent_with_its_tags(runs: Path) -> None:
     with MLflowTracking().parent_run(runs / "grid", "grid", {"base": "a.gin"}) as parent:
-        assert client(runs).get_run(parent).info.status == "RUNNING"
-        with MLflowTracking(parent=parent, tags={"axis.reward": "dense"}).build(runs / "cell", "cell") as cell:
+        assert client(runs).get_run(parent.id).info.status == "RUNNING"
+        with MLflowTracking(parent=parent.id, tags={"axis.reward": "dense"}).build(runs / "cell", "cell") as cell:
             pass
-    stored = client(runs).get_run(parent)
+    stored = client(runs).get_run(parent.id)
     assert (stored.info.status, stored.info.run_name, stored.data.tags["base"]) == ("FINISHED", "grid", "a.gin")
     tags = client(runs).get_run(cell.id).data.tags
-    assert (tags["mlflow.parentRunId"], tags["axis.reward"]) == (parent, "dense")
-    (child,) = client(runs).search_runs([stored.info.experiment_id], f"tags.mlflow.parentRunId = '{parent}'")
+    assert (tags["mlflow.parentRunId"], tags["axis.reward"]) == (parent.id, "dense")
+    (child,) = client(runs).search_runs([stored.info.experiment_id], f"tags.mlflow.parentRunId = '{parent.id}'")
     assert child.info.run_id == cell.id
 
 
@@ -34,14 +34,14 @@ def test_it_is_opened_again_and_closed_with_its_status(runs: Path) -> None:
     folder = runs / "again"
     with pytest.raises(KeyboardInterrupt), MLflowTracking().parent_run(folder, "again", {}) as first:
         raise KeyboardInterrupt
-    assert client(runs).get_run(first).info.status == "KILLED"
+    assert client(runs).get_run(first.id).info.status == "KILLED"
     with pytest.raises(RuntimeError), MLflowTracking().parent_run(folder, "again", {"cells": "8"}) as second:
         raise RuntimeError
-    assert second == first
-    assert client(runs).get_run(first).info.status == "FAILED"
+    assert second.id == first.id
+    assert client(runs).get_run(first.id).info.status == "FAILED"
     with MLflowTracking().parent_run(folder, "again", {}) as third:
-        assert third == first
-    stored = client(runs).get_run(first)
+        assert third.id == first.id
+    stored = client(runs).get_run(first.id)
     assert (stored.info.status, stored.data.tags["cells"]) == ("FINISHED", "8")
 
 
@@ -51,7 +51,18 @@ def test_another_store_has_one_of_its_own(runs: Path, tmp_path: Path) -> None:
     elsewhere = MLflowTracking(uri=f"sqlite:///{tmp_path / 'other.db'}")
     with elsewhere.parent_run(runs / "moved", "moved", {}) as second:
         pass
-    assert second != first
+    assert second.id != first.id
+
+
+def test_it_ends_as_failed_where_one_of_its_runs_did_and_keeps_files(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "grid.md").write_text("# Grid\n")
+    with MLflowTracking().parent_run(runs / "partly", "partly", {}) as parent:
+        parent.artifact(tmp_path / "grid.md", "report")
+        with pytest.raises(ValueError, match="no such file"):
+            parent.artifact(tmp_path / "nothing")
+        parent.failed = True
+    assert client(runs).get_run(parent.id).info.status == "FAILED"
+    assert [file.path for file in client(runs).list_artifacts(parent.id, "report")] == ["report/grid.md"]
 
 
 def test_a_bad_tag_is_refused_before_anything_is_made(tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""What a process leaves on the machine: processes of its session, and any that name a folder."""
+
+import os
+import time
+from pathlib import Path
+
+
+def session_members(leader: int) -> list[int]:
+    """Living processes of a session; sandboxes have sessions of their own, so their folder is searched for as well."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == leader and fields[0] != "Z":
+                members.append(int(entry.name))
+    return members
+
+
+def processes_naming(folder: Path) -> list[str]:
+    """Command lines of living processes that name the folder."""
+    lines = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(folder) in line and "pytest" not in line:
+                lines.append(line)
+    return lines
+
+
+def wait_until_nothing_is_left(folders: list[Path], sandboxes: Path, leader: int, seconds: float = 10) -> None:
+    """Fails where, after so many seconds, a process of the session lives, one that names a folder does, or a sandbox is there."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and _left(folders, sandboxes, leader):
+        time.sleep(0.1)
+    assert _left(folders, sandboxes, leader) == []
+
+
+def _left(folders: list[Path], sandboxes: Path, leader: int) -> list[object]:
+    named = [line for folder in [*folders, sandboxes] for line in processes_naming(folder)]
+    return [*session_members(leader), *named, *sandboxes.iterdir()]

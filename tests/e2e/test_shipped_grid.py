@@ -1,0 +1,109 @@
+"""The shipped grid of 8 cells, each in one tiny step, killed and run again."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from leftovers import wait_until_nothing_is_left
+from tiny import open_folder
+
+from t1x.campaign.record import Run, Status, runs
+
+pytestmark = pytest.mark.timeout(900)
+T1X = str(Path(sys.executable).parent / "t1x")
+FILE = "experiments/grids/reward_pool_r3.gin"
+CELLS = 8
+
+
+class Grid:
+    """A grid in folders of its own."""
+
+    def __init__(self, runs_folder: Path, sandboxes: Path) -> None:
+        self.runs_folder, self.sandboxes = runs_folder, sandboxes
+
+    def start(self) -> subprocess.Popen[str]:
+        places = ["--set", f"Grid.runs = '{self.runs_folder}'", "--set", f"BubblewrapSandbox.root = '{self.sandboxes}'"]
+        arguments = [T1X, "grid", "run", FILE, "--site", "laptop", "--smoke", "--jobs", "2", *places]
+        return subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, cwd=Path.cwd()
+        )
+
+    def cells(self, status: Status) -> list[Run]:
+        return [run for run in runs(self.runs_folder) if run.status is status and run.name.startswith("reward_pool_r3_")]
+
+    def kill_when(self, finished: int) -> None:
+        """Starts it and kills it outright while a run is in the middle of its work and so many cells have finished."""
+        process = self.start()
+        try:
+            deadline = time.monotonic() + 400
+            while not (len(self.cells(Status.FINISHED)) >= finished and self._busy()):
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        wait_until_nothing_is_left([self.runs_folder], self.sandboxes, process.pid, 60)
+        assert not [run for run in runs(self.runs_folder) if run.status is Status.RUNNING]
+
+    def _busy(self) -> bool:
+        running = [run for run in runs(self.runs_folder) if run.status is Status.RUNNING]
+        return any((run.folder / "log.jsonl").is_file() and (run.folder / "log.jsonl").stat().st_size for run in running)
+
+    def run(self) -> str:
+        process = self.start()
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, output
+        wait_until_nothing_is_left([self.runs_folder], self.sandboxes, process.pid)
+        return output
+
+
+@pytest.fixture
+def grid() -> Iterator[Grid]:
+    with open_folder() as folder:
+        (folder / "sandboxes").mkdir()
+        yield Grid(folder / "runs", folder / "sandboxes")
+
+
+def written(found: list[Run]) -> dict[Path, int]:
+    """When each record was written."""
+    return {run.folder: (run.folder / "run.json").stat().st_mtime_ns for run in found}
+
+
+def check_killed_at(grid: Grid, *moments: int) -> None:
+    """Killed once at each moment, then run to its end: nothing that had finished was run again."""
+    before: list[Run] = []
+    times: dict[Path, int] = {}
+    for finished in moments:
+        grid.kill_when(finished)
+        after = grid.cells(Status.FINISHED)
+        assert {run.folder: run.started for run in before}.items() <= {run.folder: run.started for run in after}.items()
+        assert times.items() <= written(after).items()
+        before, times = after, written(after)
+    output = grid.run()
+    assert len(re.findall(r"finished before, in ", output)) == len(before)
+    after = grid.cells(Status.FINISHED)
+    assert {run.folder: run.started for run in before}.items() <= {run.folder: run.started for run in after}.items()
+    assert times.items() <= written(after).items()
+    assert Counter(run.run_digest for run in after).most_common(1)[0][1] == 1
+    assert len(after) == CELLS
+    starts = Counter(run.name for run in runs(grid.runs_folder) if run.status is Status.FINISHED and run not in after)
+    assert starts == {"rst_sft": 1, "base": 1, "critic_warmup_tmax_15k": 1}
+    (report,) = grid.runs_folder.glob("reward_pool_r3-*/report/grid.md")
+    assert "8 of 8 cells have finished." in report.read_text()
+
+
+@pytest.mark.ci
+def test_a_grid_that_is_killed_repeats_no_finished_cell(grid: Grid) -> None:
+    check_killed_at(grid, 2)
+
+
+@pytest.mark.soak
+def test_a_grid_that_is_killed_again_and_again_repeats_no_finished_cell(grid: Grid) -> None:
+    check_killed_at(grid, 0, 0, 1, 3, 5, 7)
