@@ -90,7 +90,7 @@ def _resolved(made: _Attempt, source: Source, file: Path, bare: Source, plain: _
     unreached = [binding for binding in made.table.bindings if binding not in made.table.reached and binding not in source.of_site]
     if unreached and not problems:
         replaced = _reached_before(frozenset(unreached), [bare, source], made.component)
-        noted = notes((each for each in unreached if each in replaced and _is_own(each, own)), made.builder.scopes)
+        noted = notes((each for each in unreached if each in replaced and _is_own(each, shown(file))), made.builder.scopes)
         problems = [problem(each, made.builder.scopes, made.component) for each in unreached if each not in replaced]
     problems += made.builder.problems
     if plain is not None and not problems:
