@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 SUDO := $(shell [ "$$(id -u)" = 0 ] || if [ -n "$$CI" ]; then echo "sudo -n"; else echo sudo; fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv system quickstart test lint study-critic study-gap bench clean
+.PHONY: help venv system quickstart test soak lint study-critic study-gap bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ quickstart: venv ## train a terminal agent on this machine
 
 test: lint ## lint and all tests
 	$(BIN)/pytest
+
+soak: venv ## longer forms of some tests: kills at many moments, many processes, many examples
+	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m hypothesis --hypothesis-profile=soak
 
 lint: venv ## style, types, and which room imports which
 	$(BIN)/ruff check .

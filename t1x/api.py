@@ -27,12 +27,11 @@ def run(experiment: "Resolved | Root") -> Any:
     """Runs what a file describes, or a tree that was built in Python. A campaign or an evaluation gives its `Run`, a grid its cells
     that failed. Raises `NotHere` with everything that this machine lacks for it, before anything starts, and `ValueError` for what
     the user can mend."""
-    from t1x.config import Resolved, Root
+    from t1x.config import Resolved
 
-    root = experiment.root if isinstance(experiment, Resolved) else experiment
-    if type(root).run is Root.run:
-        raise ValueError(f"a {type(root).__name__} isn't something that runs; what runs is a Campaign, an Evaluation or a Grid")
-    return root.run(experiment.path, experiment.origins) if isinstance(experiment, Resolved) else root.run()
+    if isinstance(experiment, Resolved):
+        return experiment.root.run(experiment.path, experiment.origins)
+    return experiment.run()
 
 
 def runs(folder: str | Path = "runs") -> "list[Run]":

@@ -97,6 +97,12 @@ def test_a_fault_is_told_where_its_log_cannot_be_kept(folder, monkeypatch, capsy
     assert "its log can't be kept" in err.splitlines()[-1]
 
 
+def test_a_tree_that_describes_nothing_that_runs_is_refused(folder, capsys):
+    assert main(["run", "cart.gin", "--site", "laptop"]) == 2
+    assert capsys.readouterr().err == "error: a CliCart describes nothing that runs\n"
+    assert [path.name for path in folder.iterdir()] == ["cart.gin"]
+
+
 def test_what_is_missing_here_exits_3(folder, capsys):
     assert main(["show", "cart.gin", "--set", "CliCart.label = 'absent'"]) == 3
     captured = capsys.readouterr()

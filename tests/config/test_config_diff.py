@@ -11,7 +11,7 @@ from t1x.config import Role, load
 from t1x.config.diff import Difference, diff
 from t1x.config.problem import Origin
 
-SLOW = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 RUN = ToyRun(steps=1, prize=ToyCount())
 
 

@@ -61,7 +61,7 @@ NEST = ToyNest(inner=ToyNest(inner=ToySweep(base=ToyRun(steps=1, prize=ToyCount(
 
 @given(runs | nests)
 @example(NEST)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_dumped_tree_loads_back_equal(tmp_path_factory, root):
     """The invariant of dump.py."""
     path = tmp_path_factory.getbasetemp() / "dumped.gin"

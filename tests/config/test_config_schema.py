@@ -34,7 +34,7 @@ def test_every_shipped_experiment_is_valid(path, monkeypatch):
 
 
 @given(runs)
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_tree_is_valid(root):
     plain = root.model_copy(
         update={"paints": tuple(paint.model_copy(update={"raw": b"", "anything": None}) for paint in root.paints)}

@@ -7,6 +7,7 @@ from pathlib import Path
 import mlflow
 import pytest
 import torch
+from stores import with_store
 from tiny import open_folder, settings
 
 import t1x
@@ -54,7 +55,7 @@ class Run:
 def run_tiny(runs: Path, *changes: str) -> Run:
     with open_folder() as sandboxes:
         reward = "Campaign.reward = @LengthOfReport()"
-        resolved = load(EXPERIMENT, set=settings(runs, sandboxes, reward, *changes))
+        resolved = load(EXPERIMENT, set=settings(with_store(runs), sandboxes, reward, *changes))
         phases, said = [], []
         with pytest.MonkeyPatch.context() as patch:
             phase, say = ProgressReport.phase, ProgressReport.say

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from stores import with_store
 from tiny import open_folder
 
 from t1x.campaign.assembly import Assembly
@@ -45,7 +46,8 @@ ShellHarness.max_turns = 2
 def evaluation(folder: Path, *changes: str) -> tuple[Evaluation, Path]:
     file = folder / "few.gin"
     file.write_text(FILE)
-    root = load(file, set=[f"Evaluation.runs = '{folder / 'runs'}'", f"BubblewrapSandbox.root = '{folder}'", *changes]).root
+    runs = with_store(folder / "runs")
+    root = load(file, set=[f"Evaluation.runs = '{runs}'", f"BubblewrapSandbox.root = '{folder}'", *changes]).root
     assert isinstance(root, Evaluation)
     return root, file
 

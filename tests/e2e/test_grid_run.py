@@ -12,6 +12,7 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from stores import with_store
 from tiny import open_folder
 
 from t1x.campaign.record import Run, Status, runs
@@ -59,6 +60,7 @@ class Grid:
         return self.folder / "runs"
 
     def write(self, axes: str, base: str = "") -> None:
+        with_store(self.runs_folder)
         (self.folder / "tiny.gin").write_text(TINY.format(sandboxes=self.sandboxes))
         (self.folder / "base.gin").write_text(f"include 'tiny.gin'\n{base}\n")
         self.file.write_text(f"Grid.base = 'base.gin'\nGrid.axes = {axes}\nGrid.runs = '{self.runs_folder}'\n")
@@ -103,6 +105,12 @@ def grid(tmp_path: Path) -> Iterator[Grid]:
         while time.monotonic() < deadline and any(sandboxes.iterdir()):
             time.sleep(0.1)
         assert list(sandboxes.iterdir()) == []
+
+
+def parent_status(grid: Grid) -> str:
+    (folder,) = grid.runs_folder.glob("pair-*/")
+    client = mlflow.MlflowClient(f"sqlite:///{grid.runs_folder / 'mlflow.db'}")
+    return client.get_run(json.loads((folder / "parent.json").read_text())["id"]).info.status
 
 
 def ended(pid: int, seconds: float = 30) -> bool:
@@ -159,14 +167,17 @@ def test_a_grid_that_is_killed_goes_on_where_it_was(grid: Grid) -> None:
 
 
 def assert_tracked(grid: Grid, folder: Path) -> None:
-    """One parent, with a child for each run, that has the cell's tags."""
+    """One parent, which has the report, with a child for each run, that has the cell's tags."""
     client = mlflow.MlflowClient(f"sqlite:///{grid.runs_folder / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("t1x").experiment_id
     parent_id = json.loads((folder / "parent.json").read_text())["id"]
     found = client.search_runs([experiment], "tags.`axis.reward` = 'binary' and tags.seed = '0'")
     assert {run.data.tags["mlflow.parentRunId"] for run in found} == {parent_id}
     assert [run.info.status for run in found] == ["FINISHED", "KILLED"]
-    assert client.get_run(parent_id).data.tags["grid"] == "pair"
+    parent = client.get_run(parent_id)
+    assert (parent.info.status, parent.data.tags["grid"]) == ("FINISHED", "pair")
+    kept = {file.path for file in client.list_artifacts(parent_id, "report")}
+    assert kept == {"report/grid.md", "report/grid.csv", "report/grid.png"}
     assert len(client.search_runs([experiment])) == 4
 
 
@@ -191,6 +202,7 @@ def test_one_cells_end_stops_no_other_and_is_retried(grid: Grid) -> None:
     assert "3 of 3 cells failed; run the same command again to retry them:" in output
     (log,) = grid.runs_folder.glob("pair-*/cells/start-stored_seed-0.log")
     assert str(log) in output
+    assert parent_status(grid) == "FAILED"
 
     weights.rmdir()
     save_pretrained(load(grid.folder / "tiny.gin").root.model.build(0), weights)
@@ -198,6 +210,7 @@ def test_one_cells_end_stops_no_other_and_is_retried(grid: Grid) -> None:
     assert again.returncode == 0, again.stdout + again.stderr
     assert [run.status for run in grid.by_level()["scratch"]] == [Status.KILLED]
     assert [run.status for run in grid.by_level()["stored"]] == [Status.FINISHED]
+    assert parent_status(grid) == "FINISHED", "of what was to run, all did"
 
 
 def test_ctrl_c_ends_every_cell_and_waits_for_it(grid: Grid) -> None:
@@ -218,3 +231,4 @@ def test_ctrl_c_ends_every_cell_and_waits_for_it(grid: Grid) -> None:
     assert [run.status for run in [*found["dense"], *found["binary"]]] == [Status.KILLED, Status.KILLED]
     assert [run.status for run in found["first"]] == [Status.FINISHED]
     assert output.count("run first, once") == 1
+    assert parent_status(grid) == "KILLED"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stores import with_store
 from tiny import open_folder, settings
 
 import t1x
@@ -56,7 +57,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
     with open_folder() as sandboxes, pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingStep, "train", watched)
-        changes = settings(tmp_path_factory.mktemp("runs"), sandboxes, *CHANGES)
+        changes = settings(with_store(tmp_path_factory.mktemp("runs")), sandboxes, *CHANGES)
         folder = t1x.run(load("experiments/quickstart.gin", set=changes)).folder
     logged = [json.loads(line)["metrics"] for line in (folder / "log.jsonl").read_text().splitlines()]
     return Trained(folder, [metrics for metrics in logged if "actor/loss" in metrics], rollouts)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from starting import first, start_from, write
+from stores import with_store
 from tiny import open_folder
 
 import t1x
@@ -23,8 +24,9 @@ def weights(folder: Path, network: str) -> bytes:
 @pytest.fixture
 def places(tmp_path: Path):
     """Bindings that keep a run below a temp folder, whatever its file says."""
+    runs = with_store(tmp_path / "runs")
     with open_folder() as sandboxes:
-        yield [f"Experiment.runs = '{tmp_path / 'runs'}'", f"BubblewrapSandbox.root = '{sandboxes}'"]
+        yield [f"Experiment.runs = '{runs}'", f"BubblewrapSandbox.root = '{sandboxes}'"]
 
 
 def test_two_campaigns_start_from_one_run_of_a_third(tmp_path: Path, places: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +53,8 @@ def test_two_campaigns_start_from_one_run_of_a_third(tmp_path: Path, places: lis
     assert untrained.score.weight.abs().sum() == 0, "the policy's decoder with a head of zeros"
 
 
-def test_processes_that_need_the_same_start_run_it_once(tmp_path: Path, places: list[str]) -> None:
+def run_at_once(names: tuple[str, ...], tmp_path: Path, places: list[str]) -> list[str]:
+    """Campaigns with these names, begun at once, each in its process; what they said. The start was run once."""
     file = first(tmp_path)
     settings = [argument for place in places for argument in ("--set", place)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
@@ -63,14 +66,25 @@ def test_processes_that_need_the_same_start_run_it_once(tmp_path: Path, places: 
             text=True,
             env=environment,
         )
-        for name in ("left", "right")
+        for name in names
     ]
     said = [process.communicate(timeout=240)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
-    assert sorted(run.name for run in t1x.runs(tmp_path / "runs")) == ["first", "left", "right"]
-    assert [text.splitlines()[0].split()[0] for text in said] == ["site", "site"]
+    assert {process.returncode for process in processes} == {0}, said
+    assert sorted(run.name for run in t1x.runs(tmp_path / "runs")) == sorted(["first", *names])
+    assert {text.splitlines()[0].split()[0] for text in said} == {"site"}
     assert sum("run first, once" in text for text in said) == 1
+    assert sum("another process runs it; waiting" in text or "first.gin: using " in text for text in said) == len(names) - 1
+    return said
+
+
+def test_processes_that_need_the_same_start_run_it_once(tmp_path: Path, places: list[str]) -> None:
+    said = run_at_once(("left", "right"), tmp_path, places)
     assert sum("another process runs it; waiting" in text for text in said) == 1
+
+
+@pytest.mark.soak
+def test_many_processes_that_need_the_same_start_run_it_once(tmp_path: Path, places: list[str]) -> None:
+    run_at_once(("a", "b", "c", "d", "e", "f"), tmp_path, places)
 
 
 def test_an_interrupted_start_leaves_nothing_to_go_on_with(tmp_path: Path, places: list[str]) -> None:
