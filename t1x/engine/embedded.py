@@ -28,5 +28,5 @@ class EmbeddedEngine(Engine):
     def build(self, model: Model, weights: "Mapping[str, Tensor]", version: int = 0) -> EngineWorker:
         from t1x.engine.continuous import ContinuousBatching
 
-        assert isinstance(model, Qwen3Moe), "the only model there is"
+        assert isinstance(model, Qwen3Moe), "the experiment was checked for that"
         return ContinuousBatching(self, model, weights, version)

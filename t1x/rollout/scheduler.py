@@ -99,7 +99,7 @@ class WaitAll(Scheduler):
 
 class Oversample(Scheduler):
     """Launches more trials than the batch holds, admits the first to complete and verify, and cancels the rest (report, section
-    7.3). What takes longest is left out most often: the bias is part of the result."""
+    7.4). What takes longest is left out most often: the bias is part of the result."""
 
     ratio: float = Field(default=1.09375, ge=1)
     """Launched trials a batch, as a multiple of it (report: 560 for 512)."""
