@@ -10,6 +10,7 @@ from pathlib import Path
 import mlflow
 import pytest
 from leftovers import wait_until_nothing_is_left
+from stores import with_store
 from tiny import command_line, open_folder
 
 import t1x
@@ -41,14 +42,13 @@ def statuses(runs: Path) -> list[str]:
     ("number", "said"),
     [
         (signal.SIGINT, "untrained"),
-        (signal.SIGINT, "demonstrations recorded"),
+        (signal.SIGHUP, "demonstrations recorded"),
         (signal.SIGTERM, "critic warm-up"),
-        (signal.SIGHUP, "untrained"),
     ],
 )
 def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: int, said: str) -> None:
     runs, sandboxes = folders
-    process = start(command_line(runs, sandboxes, "Campaign.steps = 50", "Supervised.steps = 200"))
+    process = start(command_line(with_store(runs), sandboxes, "Campaign.steps = 50", "Supervised.steps = 200"))
     try:
         assert process.stdout is not None
         for line in process.stdout:
@@ -98,7 +98,7 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
         settings = (task / "task.toml").read_text()
         (task / "task.toml").write_text(settings.replace("timeout_sec = 30.0", "timeout_sec = 1.0"))
     changes = ("Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'", "Campaign.suites = []")
-    process = start(command_line(runs, sandboxes, *changes))
+    process = start(command_line(with_store(runs), sandboxes, *changes))
     output, errors = process.communicate(timeout=240)
     assert process.returncode == 2, output
     assert cause in errors

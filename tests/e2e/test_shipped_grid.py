@@ -91,10 +91,10 @@ def check_killed_at(grid: Grid, *moments: int) -> None:
     after = grid.cells(Status.FINISHED)
     assert {run.folder: run.started for run in before}.items() <= {run.folder: run.started for run in after}.items()
     assert times.items() <= written(after).items()
-    assert Counter(run.run_digest for run in after).most_common(1)[0][1] == 1
     assert len(after) == CELLS
-    starts = Counter(run.name for run in runs(grid.runs_folder) if run.status is Status.FINISHED and run not in after)
-    assert starts == {"rst_sft": 1, "base": 1, "critic_warmup_tmax_15k": 1}
+    finished = Counter(run.run_digest for run in runs(grid.runs_folder) if run.status is Status.FINISHED)
+    assert set(finished.values()) == {1}, "each cell, and each campaign that they start from"
+    assert len(finished) > CELLS
     (report,) = grid.runs_folder.glob("reward_pool_r3-*/report/grid.md")
     assert "8 of 8 cells have finished." in report.read_text()
 
