@@ -1,6 +1,5 @@
 """What every experiment that runs a policy has in common."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
@@ -9,7 +8,7 @@ from pydantic import Field, model_validator
 from t1x.campaign.runtime import InlineRuntime, Runtime
 from t1x.campaign.start import Start
 from t1x.campaign.suite import Suite
-from t1x.config import Origin, Role, Root, Smoke
+from t1x.config import Origins, Role, Root, Smoke
 from t1x.config.requirements import gpus
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Engine
@@ -132,7 +131,7 @@ class Experiment(Root):
         """Tokens of a prompt and its completion that the engine holds."""
         return self.engine.context_length or self.model.max_position_embeddings
 
-    def run(self, file: Path | None = None, origins: Mapping[str, Origin | None] | None = None) -> "Run":
+    def run(self, file: Path | None = None, origins: Origins | None = None) -> "Run":
         from t1x.campaign.run import run_experiment
 
         return run_experiment(self, file, origins)

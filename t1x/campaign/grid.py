@@ -1,12 +1,11 @@
 """The root of an ablation grid."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from t1x.config import Origin, Resolved, Role, Root
+from t1x.config import Origins, Resolved, Role, Root
 
 if TYPE_CHECKING:
     from t1x.campaign.grid_run import Failure
@@ -67,7 +66,7 @@ class Grid(Root):
         """Whether a combination (axis to level, every axis) isn't run."""
         return any(left_out.items() <= levels.items() for left_out in self.exclude)
 
-    def run(self, file: Path | None = None, origins: Mapping[str, Origin | None] | None = None) -> "list[Failure]":
+    def run(self, file: Path | None = None, origins: Origins | None = None) -> "list[Failure]":
         """Runs every cell that hasn't finished, one after the other, and returns those that failed."""
         from rich.console import Console
 

@@ -1,7 +1,7 @@
 """What makes two runs the same: their trees, and those of the campaigns whose weights they start from."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -11,14 +11,14 @@ from pydantic import ValidationError
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.start import CampaignStart
-from t1x.config import ConfigError, Origin, Problem, Root, load
+from t1x.config import ConfigError, Origins, Problem, Root, load
 from t1x.config.digest import digest, run_digest
+from t1x.config.explain import reasons
 from t1x.config.places import shown
 from t1x.config.smoke import shrink
 from t1x.config.walk import walk
 
 AnyExperiment = TypeVar("AnyExperiment", bound=Experiment)
-Origins = Mapping[str, Origin | None]
 INHERITED = ("sandbox", "runtime", "concurrency", "threads", "runs")
 """What a campaign that is run for another takes over from it: where it runs, which changes no result."""
 
@@ -99,8 +99,7 @@ def _placed_like(asking: Experiment, campaign: Campaign) -> Campaign:
     try:
         return type(campaign).model_validate(values | {"tracking": asking.tracking.ungrouped()})
     except ValidationError as error:
-        reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors(include_url=False))
-        raise ValueError(f"it can't run where this experiment does: {reasons}") from error
+        raise ValueError(f"it can't run where this experiment does: {reasons(error)}") from error
 
 
 def run_digest_with(root: Root, prerequisites: Sequence[Prerequisite]) -> str:

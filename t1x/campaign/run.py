@@ -8,10 +8,11 @@ from rich.console import Console
 
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.experiment import Experiment
-from t1x.campaign.identity import Origins, Prerequisite, named, resolve_starts
+from t1x.campaign.identity import Prerequisite, named, resolve_starts
 from t1x.campaign.record import Run
 from t1x.campaign.running import Pools, run_tracked
 from t1x.campaign.starts import everything, provide
+from t1x.config import Origins
 from t1x.config.requirements import require
 from t1x.tracking.signals import like_ctrl_c
 

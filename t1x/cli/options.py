@@ -37,9 +37,9 @@ def print_notes(notes: tuple[str, ...]) -> None:
 
 def print_site(site: str | None, chosen: bool) -> None:
     """Which site it is, and why where nobody has chosen it."""
-    from t1x.config.site import has_gpu
+    from t1x.config.requirements import gpus_here
 
     if site is None or chosen:
         typer.echo(f"site {site or 'none'}")
     else:
-        typer.echo(f"site {site} ({'a' if has_gpu() else 'no'} GPU here; --site NAME for another)")
+        typer.echo(f"site {site} ({'a' if gpus_here() else 'no'} GPU here; --site NAME for another)")

@@ -1,6 +1,6 @@
 """What `t1x show` prints: a tree that a person reads at a glance."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,8 @@ import typer
 
 from t1x.cli.heading import heading
 from t1x.cli.value import written
-from t1x.config import Component, Origin, Resolved, Role
-from t1x.config.digest import ORDER
+from t1x.config import Component, Origin, Origins, Resolved, Role
+from t1x.config.digest import effective
 
 INDENT = "  "
 LONG = 72
@@ -42,10 +42,10 @@ def _printed(line: _Line, width: int, roles: int, origins: bool) -> str:
     return typer.style(text, dim=True) if line.origin is None else text
 
 
-def _fields(component: Component, path: str, depth: int, above: Role, origins: Mapping[str, Origin | None]) -> Iterator[_Line]:
+def _fields(component: Component, path: str, depth: int, above: Role, origins: Origins) -> Iterator[_Line]:
     for name in type(component).model_fields:
         place = f"{path}.{name}"
-        role = max(above, component.role(name), key=ORDER.index)
+        role = effective(above, component.role(name))
         mark = "" if role is above else role.value
         yield from _value(name, getattr(component, name), place, depth, role, mark, origins.get(place), origins)
 
@@ -58,7 +58,7 @@ def _value(
     role: Role,
     mark: str,
     origin: Origin | None,
-    origins: Mapping[str, Origin | None],
+    origins: Origins,
 ) -> Iterator[_Line]:
     margin = INDENT * depth
     if isinstance(value, Component):

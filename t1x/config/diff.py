@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from t1x.config.component import Component, Role
-from t1x.config.digest import ORDER
-from t1x.config.problem import Origin
+from t1x.config.digest import ORDER, effective
+from t1x.config.problem import Origin, Origins
 from t1x.config.root import Root
-
-Origins = Mapping[str, Origin | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class _Place:
 
     def _field(self, component: type[Component], name: str) -> "_Place":
         path = f"{self.path}.{name}" if self.path else name
-        role = max(self.role, component.role(name), key=ORDER.index)
+        role = effective(self.role, component.role(name))
         return _Place(getattr(self.value, name), path, role, self.tree.origins.get(f"{self.tree.name}.{path}"), self.tree)
 
     def items(self) -> dict[Any, "_Place"]:

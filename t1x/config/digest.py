@@ -22,9 +22,14 @@ ORDER = (Role.ALGORITHM, Role.SEED, Role.SCALE, Role.PLACEMENT)
 """From the strictest to the loosest."""
 
 
+def effective(above: Role, own: Role) -> Role:
+    """The effective role of a field that stands below one of effective role `above`."""
+    return max(above, own, key=ORDER.index)
+
+
 def study_digest(root: Root) -> str:
     """`DIGITS` hexadecimal digits."""
-    return digest({path: value for path, value, _, effective in leaves(root) if effective is Role.ALGORITHM})
+    return digest({path: value for path, value, _, role in leaves(root) if role is Role.ALGORITHM})
 
 
 def run_digest(root: Root) -> str:
@@ -48,20 +53,20 @@ def leaves(root: Root) -> Iterator[tuple[str, Any, Role, Role]]:
 def _fields(component: Component, path: str, above: Role) -> Iterator[tuple[str, Any, Role, Role]]:
     for name in type(component).model_fields:
         own = component.role(name)
-        yield from _value(getattr(component, name), f"{path}.{name}", own, max(above, own, key=ORDER.index))
+        yield from _value(getattr(component, name), f"{path}.{name}", own, effective(above, own))
 
 
-def _value(value: Any, path: str, own: Role, effective: Role) -> Iterator[tuple[str, Any, Role, Role]]:
+def _value(value: Any, path: str, own: Role, role: Role) -> Iterator[tuple[str, Any, Role, Role]]:
     if isinstance(value, Component):
-        yield path, type(value).__name__, own, effective
-        yield from _fields(value, path, effective)
+        yield path, type(value).__name__, own, role
+        yield from _fields(value, path, role)
     elif isinstance(value, dict):
-        yield path, sorted(map(str, value)), own, effective
+        yield path, sorted(map(str, value)), own, role
         for key, item in value.items():
-            yield from _value(item, f"{path}[{key!r}]", own, effective)
+            yield from _value(item, f"{path}[{key!r}]", own, role)
     elif isinstance(value, list | tuple):
-        yield path, len(value), own, effective
+        yield path, len(value), own, role
         for index, item in enumerate(value):
-            yield from _value(item, f"{path}[{index}]", own, effective)
+            yield from _value(item, f"{path}[{index}]", own, role)
     else:
-        yield path, plain(value), own, effective
+        yield path, plain(value), own, role

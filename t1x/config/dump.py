@@ -4,14 +4,13 @@ Invariant: the text loads back to an equal tree. Every field is written, default
 changed since. Components of one class that differ are told apart by a scope named after where they stand.
 """
 
-from collections.abc import Mapping
 from enum import Enum
 from pathlib import PurePath
 from textwrap import indent
 from typing import Any
 
 from t1x.config.component import Component
-from t1x.config.problem import Origin
+from t1x.config.problem import Origins
 from t1x.config.root import Root
 from t1x.config.statement import scoped
 from t1x.config.walk import walk
@@ -20,7 +19,7 @@ WIDTH = 100
 """Characters from which on a container is written with one item a line."""
 
 
-def dump(root: Root, origins: Mapping[str, Origin | None] | None = None) -> str:
+def dump(root: Root, origins: Origins | None = None) -> str:
     """The Gin text of a tree. With `origins` every binding is followed by a comment that says where its value was set. Raises
     `ValueError` for a value that Gin can't write."""
     scopes = _Scopes(root)

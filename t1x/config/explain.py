@@ -55,6 +55,11 @@ def explain(error: ValidationError, attempt: Attempt, unbuilt: object, complete:
     return [_problem(name, details, attempt) for name, details in by_field.items() if name not in reported]
 
 
+def reasons(error: ValidationError) -> str:
+    """What is refused, in one line."""
+    return "; ".join(map(_reason, error.errors(include_url=False)))
+
+
 def conversions(built: Component, attempt: Attempt) -> list[Problem]:
     """Problems of values that pydantic accepted by turning them into something else: text or a truth value into a number, a number
     into a truth value, a dict into a component."""

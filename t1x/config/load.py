@@ -1,6 +1,6 @@
 """A Gin file resolved into one typed tree."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from t1x.config.component import Component
 from t1x.config.discover import discover
 from t1x.config.names import closest
 from t1x.config.places import find, shown, siblings
-from t1x.config.problem import ConfigError, Origin, Problem
+from t1x.config.problem import ConfigError, Origins, Problem
 from t1x.config.reader import Reader, Setting, Source
 from t1x.config.root import Root
 from t1x.config.site import AUTO, Site, default_site, find_site
@@ -27,8 +27,8 @@ class Resolved:
 
     root: Root
     """The tree, validated."""
-    origins: Mapping[str, Origin | None]
-    """Where each field was set, by its path (`Campaign.reward.scale`, `Campaign.suites[0].name`); None for a default."""
+    origins: Origins
+    """Where each field was set."""
     notes: tuple[str, ...]
     """What a user may want to know and isn't wrong, e.g. a binding whose component a later statement replaced."""
     path: Path

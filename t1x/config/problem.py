@@ -3,7 +3,7 @@
 Invariant: a `ConfigError` names every problem that was found in a file, not only the first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 SETTING = "--set"
@@ -25,6 +25,10 @@ class Origin:
         if self.text is not None:
             return f"{self.file} {_cut(self.text)!r}"
         return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+Origins = Mapping[str, Origin | None]
+"""Where each field of a tree was set, by its path (`Campaign.reward.scale`, `Campaign.suites[0].name`); None for a default."""
 
 
 @dataclass(frozen=True, slots=True)

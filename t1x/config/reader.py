@@ -40,7 +40,6 @@ class Source:
     """Whether every statement could be read."""
     of_site: set[Binding | Definition] = field(default_factory=set)
     """Statements that stand in a site's files."""
-
     overlay_from: int = 0
     """Number of statements before the site's overlay."""
 

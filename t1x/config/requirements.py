@@ -31,8 +31,8 @@ def package(name: str, versions: str = "") -> list[str]:
 
 
 def gpus(count: int) -> list[str]:
-    """NVIDIA devices of this machine that this process may use."""
-    here = _gpus_here()
+    """So many NVIDIA devices that this process may use."""
+    here = gpus_here()
     return [f"{count} GPU{'s' if count != 1 else ''}, {here} {'is' if here == 1 else 'are'} here"] if here < count else []
 
 
@@ -112,7 +112,8 @@ def _grouped(lacks: list[Lack]) -> Iterator[str]:
             yield f"    {lack.line}" + (f", also for {', '.join(also)}" if also else "")
 
 
-def _gpus_here() -> int:
+def gpus_here() -> int:
+    """NVIDIA devices of this machine that this process may use."""
     present = sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in os.listdir("/dev"))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None or not present:

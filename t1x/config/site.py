@@ -5,13 +5,13 @@ the experiment; its other files shadow registry paths: `registry/sites/laptop/po
 `registry/pools/t1_15k.gin` is included. A site whose overlay includes another's builds on it: its own files shadow first.
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from t1x.config.names import closest
 from t1x.config.places import find, folders
 from t1x.config.problem import Origin
+from t1x.config.requirements import gpus_here
 from t1x.config.statement import Include, parse
 
 SITES = "registry/sites"
@@ -60,13 +60,7 @@ def find_site(name: str) -> Site:
 
 def default_site() -> str:
     """`cluster` where there is a GPU, else `laptop`."""
-    return "cluster" if has_gpu() else "laptop"
-
-
-def has_gpu() -> bool:
-    """Whether an NVIDIA device can be seen."""
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-    return not hidden and any(Path("/dev").glob("nvidia[0-9]*"))
+    return "cluster" if gpus_here() else "laptop"
 
 
 def _chain(overlay: Path, seen: tuple[Path, ...]) -> list[Path]:

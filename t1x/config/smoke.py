@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from t1x.config.component import Component
+from t1x.config.explain import reasons
 from t1x.config.problem import ConfigError, Problem
 from t1x.config.walk import rebuilt
 
@@ -21,8 +22,7 @@ def shrink(component: AnyComponent) -> AnyComponent:
     try:
         return type(component).model_validate(values)
     except ValidationError as error:
-        reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors(include_url=False))
-        raise ConfigError([Problem(f"{type(component).__name__} can't be cut to a smoke test: {reasons}")]) from error
+        raise ConfigError([Problem(f"{type(component).__name__} can't be cut to a smoke test: {reasons(error)}")]) from error
 
 
 def _smaller(value: Any, smoke: Any) -> Any:

@@ -1,14 +1,13 @@
 """What a site may not do: change what is studied."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from t1x.config.component import Role
 from t1x.config.digest import leaves
-from t1x.config.problem import Origin, Problem
+from t1x.config.problem import Origin, Origins, Problem
 from t1x.config.root import Root
 from t1x.config.statement import Binding, Definition
 
-Origins = Mapping[str, Origin | None]
 Statements = Collection[Binding | Definition]
 
 
@@ -18,7 +17,7 @@ def studied(root: object, origins: Origins, plain: object, plain_origins: Origin
     if not isinstance(root, Root):
         return
     places = {statement.origin for statement in of_site}
-    now = {path: value for path, value, _, effective in leaves(root) if effective in (Role.ALGORITHM, Role.SEED)}
+    now = {path: value for path, value, _, role in leaves(root) if role in (Role.ALGORITHM, Role.SEED)}
     before = {path: value for path, value, *_ in leaves(plain)} if isinstance(plain, Root) else now
     told: set[Origin | None] = set()
     for path, value in now.items():

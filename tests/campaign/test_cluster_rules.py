@@ -133,7 +133,7 @@ def test_context_shards_need_transformer_engine():
 
 def test_all_that_the_cluster_lacks_here_is_told_at_once(monkeypatch):
     monkeypatch.delenv("DAYTONA_API_KEY", raising=False)
-    monkeypatch.setattr("t1x.config.requirements._gpus_here", lambda: 0)
+    monkeypatch.setattr("t1x.config.requirements.gpus_here", lambda: 0)
     with pytest.raises(NotHere) as refusal:
         require(cluster(start=CheckpointStart(path="nowhere")))
     said = str(refusal.value)
@@ -156,7 +156,7 @@ def test_all_that_the_cluster_lacks_here_is_told_at_once(monkeypatch):
 
 def test_what_is_here_is_not_told(monkeypatch, tmp_path):
     monkeypatch.setenv("DAYTONA_API_KEY", "key")
-    monkeypatch.setattr("t1x.config.requirements._gpus_here", lambda: 128)
+    monkeypatch.setattr("t1x.config.requirements.gpus_here", lambda: 128)
     monkeypatch.setattr("importlib.metadata.version", lambda name: VERSIONS[name])
     lines = [lack.line for lack in missing(cluster(trainer=MegatronTrainer(layer_spec="local"), sandbox=BubblewrapSandbox()))]
     assert not [line for line in lines if line.startswith(("128 GPUs", "environment", "package megatron", "package sglang"))]
@@ -173,7 +173,7 @@ def test_what_is_here_is_not_told(monkeypatch, tmp_path):
     ],
 )
 def test_gpus_have_to_be_here_unless_a_cluster_has_them(monkeypatch, runtime, count):
-    monkeypatch.setattr("t1x.config.requirements._gpus_here", lambda: 0)
+    monkeypatch.setattr("t1x.config.requirements.gpus_here", lambda: 0)
     lines = [lack.line for lack in missing(cluster(runtime=RayRuntime(**runtime))) if "GPUs" in lack.line]
     assert lines == ([f"{count} GPUs, 0 are here"] if count else [])
 
