@@ -7,6 +7,7 @@ from t1x.campaign.assembly import Assembly, first, named
 from t1x.campaign.outcome import Outcome, Score, policy_name
 from t1x.campaign.suite import Pass, Suite
 from t1x.campaign.validity import causes, failure
+from t1x.campaign.wording import with_error
 from t1x.engine.protocol import EngineWorker
 from t1x.rollout.metrics import evaluation_metrics
 from t1x.rollout.records import Trial
@@ -60,7 +61,7 @@ async def evaluate(
     kept = {name: value for name, value in metrics.items() if not name.startswith("family/")}
     assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{each.ending}": value for name, value in kept.items()}, at)
     assembly.progress.say(
-        f"{policy} on {suite.name}, {each.label}: {SAID[each.measure]} {score.value:.3f} ± {score.stderr:.3f} "
+        f"{policy} on {suite.name}, {each.label}: {SAID[each.measure]} {with_error(score.value, score.stderr)} "
         f"of {int(metrics['tasks'])} tasks" + (f", invalid: {causes(batch.others)}" if batch.others else "")
     )
     return score, list(batch.admitted)

@@ -6,7 +6,7 @@ from heapq import heapify, heapreplace
 from statistics import fmean
 
 from t1x.campaign.identity import Prerequisite
-from t1x.campaign.record import Run, Status, runs
+from t1x.campaign.record import Run, Status, latest, runs
 from t1x.campaign.resolve_cells import CellExperiment, Cells
 from t1x.config import ConfigError, Role, Root, load
 from t1x.config.digest import digest, leaves
@@ -92,16 +92,14 @@ def total(plan: Plan, jobs: int) -> tuple[float, bool]:
 class _Known:
     """What the runs of a runs folder tell."""
 
-    def __init__(self, found: Iterable[Run]) -> None:
-        self._by_digest: dict[str, list[Run]] = {}
-        for run in found:
-            self._by_digest.setdefault(run.run_digest, []).append(run)
+    def __init__(self, found: Sequence[Run]) -> None:
+        self._found = found
+        self._by_digest = latest(found)
         self._by_sizes: dict[str, list[float]] | None = None
 
     def run(self, run_digest: str) -> Run | None:
         """The finished run of a digest, else the newest."""
-        same = self._by_digest.get(run_digest, [])
-        return next((run for run in same if run.status is Status.FINISHED), same[0] if same else None)
+        return self._by_digest.get(run_digest)
 
     def lacking(self, starts: Iterable[Prerequisite]) -> Iterator[Prerequisite]:
         """The starts whose weights aren't kept, each after those that it needs itself."""
@@ -126,7 +124,7 @@ class _Known:
     def _sizes(self) -> dict[str, list[float]]:
         """Seconds of every finished run, by the digest of its sizes."""
         seconds: dict[str, list[float]] = {}
-        for run in (run for same in self._by_digest.values() for run in same if run.status is Status.FINISHED):
+        for run in (run for run in self._found if run.status is Status.FINISHED):
             try:
                 root = load(run.folder / "config.gin").root
             except (ConfigError, FileNotFoundError):

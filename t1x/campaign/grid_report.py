@@ -14,6 +14,7 @@ from t1x.campaign.grid import Grid
 from t1x.campaign.grid_tables import Found, Measure, Row, Table, finished, headlines, measures, newest, tabulate
 from t1x.campaign.record import Status
 from t1x.campaign.resolve_cells import Cells
+from t1x.campaign.wording import with_error
 from t1x.config.places import shown
 from t1x.tracking.dots import Dot, dots
 
@@ -102,8 +103,7 @@ def _effects_table(table: Table) -> str:
 def _told(estimate: Estimate | None, sign: str) -> str:
     if estimate is None:
         return "missing"
-    error = "?" if math.isnan(estimate.error) else f"{estimate.error:.3f}"
-    return f"{estimate.mean:{sign}.3f} ± {error}" + ("" if estimate.over == "seeds" else " (tasks)")
+    return with_error(estimate.mean, estimate.error, sign) + ("" if estimate.over == "seeds" else " (tasks)")
 
 
 def _markdown_table(lines: Sequence[Sequence[str]]) -> str:

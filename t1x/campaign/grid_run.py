@@ -7,8 +7,7 @@ Invariants:
 """
 
 import asyncio
-import fcntl
-import os
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -22,13 +21,14 @@ from t1x.campaign.grid_plan import Plan, PlannedCell, PlannedStart
 from t1x.campaign.grid_report import title, write_grid_report
 from t1x.campaign.grid_tables import headlines
 from t1x.campaign.identity import Prerequisite, named
+from t1x.campaign.lock import held
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.record import Run, find_finished
 from t1x.campaign.resolve_cells import Cells
 from t1x.campaign.starts import provide
+from t1x.campaign.wording import duration, with_error
 from t1x.config import dump
 from t1x.config.requirements import NotHere, missing
-from t1x.tracking.mlflow_tracking import MLflowTracking
 from t1x.tracking.protocol import ParentRun
 from t1x.tracking.signals import like_ctrl_c
 
@@ -109,12 +109,11 @@ class _GridRun:
             asyncio.run(run_all(list(by_job), self._jobs, ended))
 
     def _parent(self) -> AbstractContextManager[ParentRun | None]:
-        """The tracked run that the cells are grouped under, where some are to run and are tracked in MLflow."""
+        """The tracked run that the cells are grouped under, where some are to run and the tracking has such."""
         due = self._plan.due
-        tracking = due[0].experiment.root.tracking if due else None
-        if not isinstance(tracking, MLflowTracking):
+        if not due:
             return nullcontext()
-        cells = self._cells
+        cells, tracking = self._cells, due[0].experiment.root.tracking
         return tracking.parent_run(cells.folder, cells.folder.name, {"grid": cells.name, "grid.digest": cells.digest})
 
     def _run_start(self, planned: PlannedStart) -> None:
@@ -152,12 +151,10 @@ class _GridRun:
 
     def _job(self, planned: PlannedCell, parent: ParentRun | None) -> Job:
         cell, root = planned.experiment.cell, planned.experiment.root
-        if isinstance(root.tracking, MLflowTracking):
-            axes = {f"axis.{axis}": level for axis, level in cell.levels}
-            tags = {**root.tracking.tags, "grid": self._cells.name, **axes, "seed": str(cell.seed)}
-            group = {"parent": parent.id if parent else None, "tags": tags}
-            root = root.model_copy(update={"tracking": root.tracking.model_copy(update=group)})
-        return self._write("cells", cell.file_name, root)
+        axes = {f"axis.{axis}": level for axis, level in cell.levels}
+        tags = {"grid": self._cells.name, **axes, "seed": str(cell.seed)}
+        tracking = root.tracking.grouped(parent.id if parent else None, tags)
+        return self._write("cells", cell.file_name, root.model_copy(update={"tracking": tracking}))
 
     def _write(self, folder: str, name: str, root: Experiment) -> Job:
         config = self._cells.folder / folder / f"{name}.gin"
@@ -166,7 +163,7 @@ class _GridRun:
         return Job(name, config)
 
     def _tell(self, ended: Ended, cell: PlannedCell) -> None:
-        name, took = cell.experiment.cell.name, told(ended.seconds)
+        name, took = cell.experiment.cell.name, duration(ended.seconds)
         run = find_finished(self._cells.grid.runs, cell.experiment.digest)
         if ended.code == 0 and run is not None:
             self._progress.say(f"{name}: {headline(run)}, {took}")
@@ -179,36 +176,18 @@ class _GridRun:
 def headline(run: Run) -> str:
     """What a run's suites are judged by, in a line."""
     values = [(title(measure), run.scores[measure[0]][measure[1]]) for measure in headlines(run)]
-    scores = [f"{name} {value.mean:.3f}" + (f" ± {value.se:.3f}" if value.se is not None else "") for name, value in values]
+    scores = [f"{name} {with_error(value.mean, math.nan if value.se is None else value.se)}" for name, value in values]
     return "; ".join(scores) or "no scores"
-
-
-def told(seconds: float) -> str:
-    """A time for a reader: `42 s`, `3 min`, `2.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Makes the grid's folder and holds its lock. Processes that are started don't inherit it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK).open("a+")
-    except OSError as error:
-        raise ValueError(f"{folder} can't be written: {error.strerror}; set Grid.runs to a folder you may write") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise ValueError(
-                f"process {lock.read().strip() or '?'} runs this grid already (it holds {folder / LOCK}); wait for it or stop it"
-            ) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
+    """Makes the grid's folder and holds its lock."""
+
+    def busy(process: str) -> None:
+        raise ValueError(f"process {process} runs this grid already (it holds {folder / LOCK}); wait for it or stop it")
+
+    with held(folder / LOCK, busy, "Grid.runs"):
         yield
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from t1x.campaign.estimate import Estimate, Value, differences, main_effect, over_seeds
 from t1x.campaign.grid import Grid
 from t1x.campaign.grid_plan import NEW
-from t1x.campaign.record import Run, Status, runs
+from t1x.campaign.record import Run, Status, latest, runs
 from t1x.campaign.resolve_cells import Cells
 
 Levels = tuple[tuple[str, str], ...]
@@ -59,11 +59,7 @@ class Table:
 
 def newest(cells: Cells) -> Found:
     """The runs of a grid's cells."""
-    by_digest: dict[str, Run] = {}
-    for run in runs(cells.grid.runs):
-        known = by_digest.setdefault(run.run_digest, run)
-        if run.status is Status.FINISHED and known.status is not Status.FINISHED:
-            by_digest[run.run_digest] = run
+    by_digest = latest(runs(cells.grid.runs))
     found: Found = {}
     for each in cells.experiments:
         found.setdefault(each.cell.levels, {})[each.cell.seed] = by_digest.get(each.digest)

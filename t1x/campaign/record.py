@@ -11,7 +11,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -132,6 +132,16 @@ def runs(folder: str | Path = "runs") -> list[Run]:
         except ValueError as error:
             warnings.warn(f"{error}; left out", stacklevel=2)
     return sorted(found, key=lambda run: (run.started, run.folder.name), reverse=True)
+
+
+def latest(found: Iterable[Run]) -> dict[str, Run]:
+    """By run digest: of runs that are ordered as `runs` gives them, the newest that finished, or else the newest."""
+    chosen: dict[str, Run] = {}
+    for run in found:
+        known = chosen.setdefault(run.run_digest, run)
+        if run.status is Status.FINISHED and known.status is not Status.FINISHED:
+            chosen[run.run_digest] = run
+    return chosen
 
 
 def find_finished(folder: str | Path, run_digest: str) -> Run | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from t1x.campaign.outcome import Outcome, Score, policy_name
+from t1x.campaign.wording import with_error
 from t1x.tracking.figures import Evaluation, learning_curve
 from t1x.tracking.transcripts import write_transcripts
 
@@ -61,7 +62,7 @@ def summary(outcome: Outcome) -> Table:
     sizes: dict[tuple[str, str], str] = {}
     for score in outcome.scores:
         row = (score.suite, _mode(score))
-        by_row.setdefault(row, {})[score.step] = f"{score.value:.3f} ± {score.stderr:.3f}"
+        by_row.setdefault(row, {})[score.step] = with_error(score.value, score.stderr)
         sizes[row] = str(int(score.metrics["tasks"]))
     for row, cells in by_row.items():
         table.add_row(*row, sizes[row], *(cells.get(step, "") for step in steps))

@@ -5,12 +5,11 @@ Invariants:
 - only weights of a run that finished are used, so an interrupted one leaves nothing to go on with.
 """
 
-import fcntl
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from t1x.campaign.identity import Prerequisite
+from t1x.campaign.lock import held
 from t1x.campaign.record import Run, Status, runs
 
 LOCKS = ".starts"
@@ -34,10 +33,10 @@ def everything(prerequisites: Sequence[Prerequisite]) -> Iterator[Prerequisite]:
 
 
 def _provide(needed: Prerequisite, run: RunFirst, say: Say) -> Path:
-    def waiting() -> None:
+    def waiting(_process: str) -> None:
         say(f"start {needed.experiment}: another process runs it; waiting")
 
-    with _alone(needed.campaign.runs / LOCKS / f"{needed.run_digest}.lock", waiting):
+    with held(needed.campaign.runs / LOCKS / f"{needed.run_digest}.lock", waiting, "Experiment.runs"):
         weights = _kept(needed)
         if weights is not None:
             say(f"start {needed.experiment}: using {weights}")
@@ -52,21 +51,3 @@ def _kept(needed: Prerequisite) -> Path | None:
     """The newest weights of a finished run that are still there."""
     found = (each for each in runs(needed.campaign.runs) if each.run_digest == needed.run_digest)
     return next((each.weights for each in found if each.status is Status.FINISHED and each.weights), None)
-
-
-@contextmanager
-def _alone(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds a lock file; calls `waiting` once where someone else does."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("w")
-    except OSError as error:
-        message = f"runs can't be kept in {path.parent.parent}: {error.strerror}; set Experiment.runs to a folder you may write"
-        raise ValueError(message) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -3,8 +3,8 @@
 from rich.table import Table
 
 from t1x.campaign.grid_plan import Guess, Plan, total
-from t1x.campaign.grid_run import told
 from t1x.campaign.resolve_cells import Cells
+from t1x.campaign.wording import duration
 
 UNKNOWN = "unknown"
 
@@ -34,7 +34,7 @@ def dry_run_text(cells: Cells, plan: Plan, jobs: int) -> str:
     if not due:
         return f"nothing to run: all {len(plan.cells)} cells have finished. `t1x grid report` compares them."
     seconds, whole = total(plan, jobs)
-    time = told(seconds) if whole else f"at least {told(seconds)}" if seconds else UNKNOWN
+    time = duration(seconds) if whole else f"at least {duration(seconds)}" if seconds else UNKNOWN
     guesses = [*(start.guess for start in plan.starts), *(cell.guess for cell in due)]
     how = sorted({guess.how for guess in guesses if guess})
     said = f"estimated from: {', '.join(how)}" if how else f"no run in {cells.grid.runs} is of these sizes, so nothing is known"
@@ -42,4 +42,4 @@ def dry_run_text(cells: Cells, plan: Plan, jobs: int) -> str:
 
 
 def _time(guess: Guess | None) -> str:
-    return told(guess.seconds) if guess else UNKNOWN
+    return duration(guess.seconds) if guess else UNKNOWN

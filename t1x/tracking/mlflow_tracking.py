@@ -35,6 +35,9 @@ class MLflowTracking(Tracking):
 
         return parent_run(self._uri(folder), self.experiment, folder, name, tags)
 
+    def grouped(self, parent: str | None, tags: Mapping[str, str]) -> "MLflowTracking":
+        return self.model_copy(update={"parent": parent, "tags": {**self.tags, **tags}})
+
     def ungrouped(self) -> "MLflowTracking":
         return self.model_copy(update={"parent": None, "tags": {}})
 

@@ -7,7 +7,7 @@ Invariants:
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -59,10 +59,14 @@ class Tracking(Component):
         entering raises `ValueError` when the store or the folder can't be written."""
         raise NotImplementedError
 
-    def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[ParentRun]:
+    def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[ParentRun | None]:
         """A run that others are grouped under, called `name`; its own folder `folder` lies in the runs folder. The one that was
-        made for this folder before is opened again; it's closed with its status."""
-        raise NotImplementedError
+        made for this folder before is opened again; it's closed with its status. None where runs aren't grouped."""
+        return nullcontext()
+
+    def grouped(self, parent: str | None, tags: Mapping[str, str]) -> "Tracking":
+        """The same store, for a run that is shown under the run `parent` and has further tags, as far as there are such."""
+        return self
 
     def ungrouped(self) -> "Tracking":
         """The same store, for a run of its own."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from t1x.campaign.record import Measured, Run, Status, alive, find_finished, read_run, runs
+from t1x.campaign.record import Measured, Run, Status, alive, find_finished, latest, read_run, runs
 
 
 def record(folder: Path, **changes: object) -> Run:
@@ -64,6 +64,16 @@ def test_runs_are_listed_newest_first_and_found_by_digest(tmp_path: Path) -> Non
     assert found.folder.name == "new"
     assert find_finished(tmp_path, "d3") is None
     assert runs(tmp_path / "nowhere") == []
+
+
+def test_the_latest_run_of_a_digest_is_the_newest_that_finished(tmp_path: Path) -> None:
+    record(tmp_path / "old", started=1.0).ended(Status.FINISHED).save()
+    record(tmp_path / "new", started=2.0).ended(Status.FINISHED).save()
+    record(tmp_path / "failed", started=3.0).ended(Status.FAILED, "why").save()
+    record(tmp_path / "first try", started=4.0, run_digest="d2").ended(Status.FAILED, "why").save()
+    record(tmp_path / "second try", started=5.0, run_digest="d2").ended(Status.FAILED, "why").save()
+    chosen = {run_digest: run.folder.name for run_digest, run in latest(runs(tmp_path)).items()}
+    assert chosen == {"d1": "new", "d2": "second try"}
 
 
 @pytest.mark.parametrize("text", ["{", "[]", json.dumps({"name": "a"})])

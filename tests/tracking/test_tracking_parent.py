@@ -6,6 +6,7 @@ import pytest
 from mlflow import MlflowClient
 
 from t1x.tracking.mlflow_tracking import MLflowTracking
+from t1x.tracking.protocol import Tracking
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +77,9 @@ def test_a_bad_tag_is_refused_before_anything_is_made(tmp_path: Path) -> None:
 def test_a_run_of_its_own_belongs_to_no_group() -> None:
     grouped = MLflowTracking(experiment="mine", parent="p", tags={"a": "b"})
     assert grouped.ungrouped() == MLflowTracking(experiment="mine")
+
+
+def test_a_run_of_a_group_keeps_its_own_tags() -> None:
+    grouped = MLflowTracking(tags={"a": "b"}).grouped("p", {"seed": "0"})
+    assert grouped == MLflowTracking(parent="p", tags={"a": "b", "seed": "0"})
+    assert Tracking().grouped("p", {"seed": "0"}) == Tracking()

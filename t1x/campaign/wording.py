@@ -1,0 +1,15 @@
+"""Numbers as a reader is told them."""
+
+import math
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def with_error(mean: float, error: float, sign: str = "") -> str:
+    """`0.562 ± 0.025`, or `0.500 ± ?` for an error that is NaN. With the sign `+` a mean above 0 has one too."""
+    return f"{mean:{sign}.3f} ± {'?' if math.isnan(error) else f'{error:.3f}'}"
