@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from t1x import __version__
-from t1x.cli import grid
+from t1x.cli import grid, tasks
 from t1x.cli.options import AUTO, HELP, File, Files, Settings, SiteName, print_notes, print_site
 
 app = typer.Typer(
@@ -19,10 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings=HELP,
 )
-tasks = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Work with the tasks of an experiment.", context_settings=HELP
-)
-app.add_typer(tasks, name="tasks")
+app.add_typer(tasks.app, name="tasks")
 app.add_typer(grid.app, name="grid")
 
 
@@ -243,34 +240,6 @@ def new(
 
     write_experiment(file, base, checkpoint)
     typer.echo(f"{file} written. Next:\n  t1x show {file}\n  t1x run {file} --smoke\n  t1x run {file}")
-
-
-@tasks.command()
-def export(
-    file: File,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.", show_default=False)],
-    count: Annotated[
-        int | None, typer.Option("--count", min=1, help="How many tasks; all of the pool without it.", show_default=False)
-    ] = None,
-    site: SiteName = AUTO,
-    set: Settings = None,
-) -> None:
-    """Write the tasks of an experiment's training pool as folders in Harbor layout.
-
-    \b
-    Examples:
-      t1x tasks export experiments/quickstart.gin tasks/ --count 20
-    """
-    from t1x.config import load
-
-    resolved = load(file, site=site, set=set or ())
-    pool = getattr(resolved.root, "pool", None)
-    if pool is None:
-        raise ValueError(f"{file} describes a {type(resolved.root).__name__}, which has no pool of tasks")
-    from t1x.tasks.export import export_pool
-
-    written = export_pool(pool.build(), out, count)
-    typer.echo(f"{written} tasks written to {out}")
 
 
 def _print_json(value: object) -> None:

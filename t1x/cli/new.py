@@ -116,11 +116,16 @@ def _from(resolved: Resolved, base: str) -> str:
     """Includes an experiment and offers what it has, as comments, to be changed."""
     root = type(resolved.root).__name__
     current = dict(line.split(" = ", 1) for line in dump(resolved.root).splitlines() if " = " in line)
-    named = {name: current.get(f"{root}.{name}", "/") for name in CHANGED_OFTEN}
-    lines = [f"{root}.{name} = {value}" for name, value in named.items() if "/" not in value]
+    named = {name: current.get(f"{root}.{name}") for name in CHANGED_OFTEN}
+    lines = [f"{root}.{name} = {value}" for name, value in named.items() if value and not _is_scoped(value)]
     offered = "\n".join(f"# {line}" for line in commented("\n".join(lines)).splitlines())
     about = f"# --- commonly changed: take away the # before what you change; `t1x show {base}` has the rest"
     return f"include {base!r}\n\n{about}\n{offered}"
+
+
+def _is_scoped(value: str) -> bool:
+    """Whether a dumped value refers to a scope, which is the dump's own: the experiment that is included doesn't have it."""
+    return value.startswith("@") and "/" in value
 
 
 def commented(text: str) -> str:
