@@ -51,9 +51,9 @@ class ScratchStart(Start):
 class CheckpointStart(Start):
     """Weights in a folder; optimizers start fresh. A critic that starts from a policy's keeps its head of zeros."""
 
-    path: Annotated[Path, Role.PLACEMENT]
+    path: Annotated[Path, Role.SCALE]
     """A folder with `config.json` and `model.safetensors` in Hugging Face layout, e.g. `runs/…/checkpoints/start/policy`; for a
-    critic, that of a value model (`…/critic`) or of a policy."""
+    critic, that of a value model (`…/critic`) or of a policy. It stands for the weights in it: another folder is another run."""
 
     def missing(self) -> list[str]:
         return folder(self.path, "CheckpointStart.path; it holds config.json and model.safetensors")

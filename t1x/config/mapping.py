@@ -1,5 +1,6 @@
 """A tree of components as nested mappings, for whoever wants to store or search it."""
 
+import json
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
@@ -13,7 +14,7 @@ def to_mapping(component: Component) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A field's value as JSON can hold it."""
+    """A field's value as JSON can hold it, a set in an order of its own. Raises `ValueError` for what JSON can't hold."""
     match value:
         case Component():
             return to_mapping(value)
@@ -23,6 +24,13 @@ def plain(value: Any) -> Any:
             return str(value)
         case dict():
             return {str(key): plain(item) for key, item in value.items()}
-        case list() | tuple() | set() | frozenset():
+        case list() | tuple():
             return [plain(item) for item in value]
-    return value
+        case set() | frozenset():
+            return sorted((plain(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+        case bytes():
+            return value.hex()
+        case None | bool() | int() | float() | str():
+            return value
+    what = f"{value!r} is a {type(value).__name__}, which an experiment can't hold"
+    raise ValueError(f"{what}; declare the field as a number, a text, an enum, a list, a dict or a component")

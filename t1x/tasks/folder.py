@@ -23,8 +23,8 @@ from t1x.tasks.task import Task
 class FolderPool(Pool):
     """Tasks in Harbor's layout, in the order of their folders' names."""
 
-    path: Annotated[Path, Role.PLACEMENT]
-    """Folder that holds one folder per task."""
+    path: Annotated[Path, Role.SCALE]
+    """Folder that holds one folder per task. It stands for the tasks in it: another folder is another run."""
 
     def missing(self) -> list[str]:
         return folder(self.path, "FolderPool.path; it holds one folder per task")

@@ -12,8 +12,8 @@ class HuggingFaceTokenizer(Tokenizer):
     """Tokenizer and chat template from a checkpoint's folder: `tokenizer.json`, `tokenizer_config.json` and, where the latter has
     no `chat_template`, `chat_template.jinja`."""
 
-    path: Annotated[Path, Role.PLACEMENT]
-    """The folder."""
+    path: Annotated[Path, Role.SCALE]
+    """The folder. It stands for the tokenizer in it: another folder is another run."""
     stop_token: Annotated[str | None, Role.SCALE] = None
     """Special token that ends an answer; the folder's `eos_token` where None."""
     thinking: bool = False

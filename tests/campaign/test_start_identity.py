@@ -6,7 +6,7 @@ import pytest
 
 from t1x.campaign.identity import resolve_starts, run_digest_of
 from t1x.config import ConfigError, load
-from t1x.config.digest import run_digest
+from t1x.config.digest import run_digest, study_digest
 from t1x.config.smoke import shrink
 
 BASE = """
@@ -144,3 +144,22 @@ def test_a_critic_cannot_start_from_demonstrations(tmp_path: Path) -> None:
     file = write(tmp_path, "named", None, *named, "NamedStart.name = 'x'", "NamedStart.source = @SupervisedStart()")
     with pytest.raises(ConfigError, match="critic_start NamedStart teaches a policy"):
         load(file)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Campaign.start = @CheckpointStart()", "CheckpointStart.path = '{}'"),
+        ("Campaign.pool = @FolderPool()", "FolderPool.path = '{}'"),
+        (
+            "Campaign.tokenizer = @HuggingFaceTokenizer()",
+            "HuggingFaceTokenizer.vocab_size = 100",
+            "HuggingFaceTokenizer.path = '{}'",
+        ),
+    ],
+)
+def test_other_weights_tasks_or_ids_are_another_run_of_the_same_study(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    file = write(tmp_path, "alone", None)
+    here, there = (load(file, set=[line.format(path) for line in lines]).root for path in ("here", "there"))
+    assert run_digest(here) != run_digest(there)
+    assert study_digest(here) == study_digest(there)

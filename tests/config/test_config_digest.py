@@ -1,5 +1,9 @@
 """What digests cover, and smoke sizes."""
 
+import subprocess
+import sys
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,7 @@ from place_toys import PlaceBench, PlaceCrate, PlaceMill, PlaceRun
 
 from t1x.config import ConfigError
 from t1x.config.digest import run_digest, study_digest
+from t1x.config.mapping import plain
 from t1x.config.smoke import shrink
 
 BASE = PlaceRun(goods=PlaceCrate())
@@ -87,3 +92,20 @@ def test_sizes_that_do_not_fit_when_cut_are_refused() -> None:
 
     with pytest.raises(ConfigError, match="PlaceStrict can't be cut to a smoke test: batch must be 3 or more"):
         shrink(PlaceStrict(goods=PlaceCrate()))
+
+
+def test_a_set_has_one_digest() -> None:
+    code = "from t1x.config.mapping import plain; print(plain(frozenset({'plums', 'pears', 'figs', 'dates'})))"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in "123"
+    }
+    assert texts == {"['dates', 'figs', 'pears', 'plums']\n"}
+
+
+@pytest.mark.parametrize("value", [datetime(2020, 1, 1), Decimal("1.5"), int])
+def test_what_no_experiment_can_hold_is_said(value: object) -> None:
+    with pytest.raises(ValueError, match=f"is a {type(value).__name__}, which an experiment can't hold; declare the field"):
+        plain(value)
