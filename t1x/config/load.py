@@ -1,8 +1,9 @@
 """A Gin file resolved into one typed tree."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from t1x.config.build import Builder
 from t1x.config.check import check
@@ -14,7 +15,7 @@ from t1x.config.problem import ConfigError, Origins, Problem
 from t1x.config.reader import Reader, Setting, Source
 from t1x.config.root import Root
 from t1x.config.site import AUTO, Site, default_site, find_site
-from t1x.config.statement import Binding, Statement
+from t1x.config.statement import Binding, Definition
 from t1x.config.studied import overridden, studied
 from t1x.config.table import Table
 from t1x.config.top import top
@@ -45,8 +46,8 @@ def load(path: str | Path, *, site: str | None = None, set: Sequence[str | Setti
         raise FileNotFoundError(f"there is no file {path}{closest(str(path), siblings(str(path)))}")
     discover()
     reader = Reader()
-    where = _site(site, reader.statements(file))
     bare = reader.read(file, set)
+    where = _site(site, bare.statements)
     plain = _attempt(bare, file)
     if where is None:
         return _resolved(plain, bare, file, bare, None)
@@ -92,7 +93,7 @@ def _resolved(made: _Attempt, source: Source, file: Path, bare: Source, plain: _
         replaced = _reached_before(frozenset(unreached), [bare, source], made.component)
         noted = notes((each for each in unreached if each in replaced and _is_own(each, shown(file))), made.builder.scopes)
         problems = [problem(each, made.builder.scopes, made.component) for each in unreached if each not in replaced]
-    problems += made.builder.problems
+    problems += [*made.builder.problems, *_sites_set(source)]
     if plain is not None and not problems:
         problems += studied(made.root, made.builder.origins, plain.root, plain.builder.origins, source.of_site)
         noted += overridden(made.builder.origins, plain.builder.origins, source.of_site, shown(file))
@@ -107,9 +108,9 @@ def _is_own(binding: Binding, file: str) -> bool:
     return binding.origin.file == file or binding.origin.text is not None
 
 
-def _site(wanted: str | None, statements: Sequence[Statement]) -> Site | None:
-    """The site to resolve a file for."""
-    resolved = next((each for each in statements if isinstance(each, Binding) and _sets_site(each)), None)
+def _site(wanted: str | None, statements: Sequence[Binding | Definition]) -> Site | None:
+    """The site to resolve a file for: none where it, or a file that it includes, is resolved for one already."""
+    resolved = next((each for each in statements if _sets_site(each) and each.origin.text is None), None)
     if resolved is None:
         return None if wanted is None else find_site(default_site() if wanted == AUTO else wanted)
     if wanted not in (None, AUTO, resolved.value):
@@ -118,9 +119,17 @@ def _site(wanted: str | None, statements: Sequence[Statement]) -> Site | None:
     return None
 
 
-def _sets_site(binding: Binding) -> bool:
-    component = Component.registry.get(binding.component)
-    return binding.field == "site" and component is not None and issubclass(component, Root)
+def _sets_site(statement: Binding | Definition) -> TypeGuard[Binding]:
+    if not isinstance(statement, Binding) or statement.field != "site":
+        return False
+    return issubclass(Component.registry.get(statement.component, Component), Root)
+
+
+def _sites_set(source: Source) -> Iterator[Problem]:
+    """A site that says it is another, or a setting that says so: nothing would be read for that one."""
+    for statement in source.statements:
+        if _sets_site(statement) and (statement in source.of_site or statement.origin.text is not None):
+            yield Problem(f"{statement.name} isn't set but chosen: --site {statement.value}", statement.origin)
 
 
 def _reached_before(unreached: Set[Binding], sources: Sequence[Source], component: type[Component]) -> Set[Binding]:

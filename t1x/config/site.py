@@ -51,8 +51,8 @@ def sites() -> list[str]:
 def find_site(name: str) -> Site:
     """Raises `ValueError` naming those that there are."""
     overlay = find(f"{SITES}/{name}/{OVERLAY}")
-    if overlay is None or not name:
-        known = sites()
+    known = sites()
+    if overlay is None or name not in known:
         hint = closest(name, known) or f"; there are {', '.join(known)}"
         raise ValueError(f"there is no site {name!r}{hint}. A site is a folder {SITES}/<name> with a file {OVERLAY}")
     return Site(name, overlay, tuple(_chain(overlay.resolve(), ())))

@@ -21,15 +21,22 @@ def studied(root: object, origins: Origins, plain: object, plain_origins: Origin
     before = {path: value for path, value, *_ in leaves(plain)} if isinstance(plain, Root) else now
     told: set[Origin | None] = set()
     for path, value in now.items():
-        place = origins.get(path)
+        place = _origin(origins, path)
         if place in places and place not in told:
             told.add(place)
             yield Problem(f"{path} is no size and no place, and a site may set nothing else; set it in the experiment", place)
         elif path in before and before[path] != value and place not in places:
-            was = plain_origins.get(path)
+            was = _origin(plain_origins, path)
             yield Problem(
                 f"the site changes {path} from {before[path]!r} to {value!r}; its shadow of this file must include it", was
             )
+
+
+def _origin(origins: Origins, path: str) -> Origin | None:
+    """Where a field was set; an item of a list or a dict was set where its field was."""
+    while path not in origins and path.endswith("]"):
+        path = path[: path.rindex("[")]
+    return origins.get(path)
 
 
 def overridden(origins: Origins, plain_origins: Origins, of_site: Statements, file: str) -> list[str]:

@@ -25,6 +25,12 @@ def project(write):
     return write
 
 
+def setting_problems(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load("run.gin", site="hut", set=[text])
+    return [str(problem) for problem in caught.value.problems]
+
+
 def problems(site: str, file: str = "run.gin") -> list[str]:
     with pytest.raises(ConfigError) as caught:
         load(file, site=site)
@@ -164,3 +170,31 @@ def test_a_setting_may_include(project):
     project("registry/sites/hut/goods/plums.gin", "include 'registry/goods/plums.gin'\nPlaceCrate.size = 1\n")
     crate = load("run.gin", site="hut", set=["include 'registry/goods/plums.gin'"]).root.goods
     assert (crate.label, crate.size) == ("plums", 1)
+
+
+def test_a_site_is_chosen_not_set(project):
+    (problem,) = setting_problems("PlaceBase.site = 'mill'")
+    assert problem == """--set "PlaceBase.site = 'mill'": PlaceBase.site isn't set but chosen: --site mill"""
+    project("registry/sites/hut/site.gin", "PlaceRun.site = 'mill'\n")
+    assert problems("hut") == ["registry/sites/hut/site.gin:1: PlaceRun.site isn't set but chosen: --site mill"]
+
+
+def test_a_file_that_includes_a_resolved_one_is_resolved(project):
+    project("resolved.gin", dump(load("run.gin", site="mill").root))
+    project("again.gin", "include 'resolved.gin'\nPlaceRun.batch = 2\n")
+    again = load("again.gin", site="auto").root
+    assert (again.site, again.machine, again.batch) == ("mill", PlaceMill(), 2)
+    (problem,) = problems("hut", "again.gin")
+    assert "this file is resolved for the site 'mill'" in problem
+
+
+def test_a_site_has_one_name(project):
+    with pytest.raises(ValueError, match=r"there is no site 'hut/\.\./mill'"):
+        load("run.gin", site="hut/../mill")
+
+
+def test_what_a_site_does_to_a_list_is_one_problem_with_its_place(project):
+    project("run.gin", RUN + "PlaceRun.more = {'a': @PlaceCrate(), 'b': @PlaceCrate()}\n")
+    project("registry/sites/mill/site.gin", "PlaceRun.more = {'a': @PlaceCrate()}\n")
+    (problem,) = problems("mill")
+    assert problem.startswith("registry/sites/mill/site.gin:1: PlaceRun.more is no size and no place")
