@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from t1x.config import Resolved, Root
 
 
-def load(path: str | Path, site: str | None = "auto", set: Sequence[str] = (), smoke: bool = False) -> "Resolved":
+def load(path: str | Path, site: str | None = "auto", set: str | Sequence[str] = (), smoke: bool = False) -> "Resolved":
     """Resolves a Gin file on a site (`"auto"`: `laptop` where there's no GPU, else `cluster`; None: the bare file), then each Gin
-    text of `set`. With `smoke` it is cut to one tiny step that is kept in the folder `smoke` of the runs folder. Raises
-    `FileNotFoundError`, or `ValueError` with everything that is wrong."""
+    text of `set` (or that one). With `smoke` it is cut to one tiny step that is kept in the folder `smoke` of the runs folder.
+    Raises `FileNotFoundError`, or `ValueError` with everything that is wrong."""
     from t1x import config
 
-    resolved = config.load(path, site=site, set=set)
+    resolved = config.load(path, site=site, set=[set] if isinstance(set, str) else set)
     if not smoke:
         return resolved
     from t1x.campaign.smoke import smoke_test
@@ -27,11 +27,15 @@ def run(experiment: "Resolved | Root") -> Any:
     """Runs what a file describes, or a tree that was built in Python. A campaign or an evaluation gives its `Run`, a grid its cells
     that failed. Raises `NotHere` with everything that this machine lacks for it, before anything starts, and `ValueError` for what
     the user can mend."""
-    from t1x.config import Resolved
+    from t1x.config import Resolved, Root
+    from t1x.config.validate import validated
 
     if isinstance(experiment, Resolved):
-        return experiment.root.run(experiment.path, experiment.origins)
-    return experiment.run()
+        return validated(experiment.root).run(experiment.path, experiment.origins)
+    if not isinstance(experiment, Root):
+        what = f"a {type(experiment).__name__}, {experiment!r:.80}"
+        raise ValueError(f"t1x.run takes what t1x.load gives, or a tree of components such as a Campaign, not {what}")
+    return validated(experiment).run()
 
 
 def runs(folder: str | Path = "runs") -> "list[Run]":

@@ -46,3 +46,22 @@ def test_only_an_experiment_has_a_smoke_test(tmp_path: Path) -> None:
 
 def test_a_folder_without_runs_has_none(tmp_path: Path) -> None:
     assert t1x.runs(tmp_path) == []
+
+
+def test_a_single_setting_may_stand_alone() -> None:
+    assert t1x.load(QUICKSTART, set="Campaign.seed = 7").root.seed == 7
+
+
+def test_a_tree_that_was_changed_without_validation_is_refused() -> None:
+    root = t1x.load(QUICKSTART).root
+    with pytest.raises(ValueError, match=r"Campaign\.batch: Input should be a valid integer") as caught:
+        t1x.run(root.model_copy(update={"batch": "many", "steps": -1}))
+    assert "Campaign.steps: Input should be greater than or equal to 0" in str(caught.value)
+    reward = root.reward.model_copy(update={"scale": 0})
+    with pytest.raises(ValueError, match=r"TestCountReward\.scale: Input should be greater than 0"):
+        t1x.run(root.model_copy(update={"reward": reward}))
+
+
+def test_only_a_tree_can_be_run() -> None:
+    with pytest.raises(ValueError, match=r"takes what t1x\.load gives, .* not a str, 'experiments/quickstart\.gin'"):
+        t1x.run(QUICKSTART)

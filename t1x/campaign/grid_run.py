@@ -6,7 +6,6 @@ Invariants:
 - no cell's end, of whatever kind, keeps another from being run.
 """
 
-import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -26,6 +25,7 @@ from t1x.campaign.progress import ProgressReport
 from t1x.campaign.record import Run, find_finished
 from t1x.campaign.resolve_cells import Cells
 from t1x.campaign.starts import provide
+from t1x.campaign.until_done import until_done
 from t1x.campaign.wording import duration, with_error
 from t1x.config import dump
 from t1x.config.requirements import NotHere, missing
@@ -106,7 +106,7 @@ class _GridRun:
                 self._tell(one, by_job[one.job])
                 phase.advance()
 
-            asyncio.run(run_all(list(by_job), self._jobs, ended))
+            until_done(run_all(list(by_job), self._jobs, ended))
 
     def _parent(self) -> AbstractContextManager[ParentRun | None]:
         """The tracked run that the cells are grouped under, where some are to run and the tracking has such."""
@@ -126,7 +126,7 @@ class _GridRun:
         def run(start: Prerequisite) -> Run:
             job = self._write("starts", f"{start.file.stem}-{start.run_digest[:8]}", named(start.campaign, start.file))
             last: list[Ended] = []
-            asyncio.run(run_all([job], 1, last.append))
+            until_done(run_all([job], 1, last.append))
             found = find_finished(self._cells.grid.runs, start.run_digest)
             if last[0].code or found is None:
                 self._without[start.run_digest] = Failure(start.experiment, last[0].reason, job.log)

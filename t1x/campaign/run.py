@@ -1,6 +1,5 @@
 """Running an experiment: what is checked before anything starts, and the campaigns that it starts from."""
 
-import asyncio
 from pathlib import Path
 
 import torch
@@ -12,6 +11,7 @@ from t1x.campaign.identity import Prerequisite, named, resolve_starts
 from t1x.campaign.record import Run
 from t1x.campaign.running import Pools, run_tracked
 from t1x.campaign.starts import everything, provide
+from t1x.campaign.until_done import until_done
 from t1x.config import Origins
 from t1x.config.requirements import require
 from t1x.tracking.signals import like_ctrl_c
@@ -38,7 +38,7 @@ def _run(experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, 
         console.print(text, highlight=False, soft_wrap=True)
 
     starts = provide(needed, lambda each: _run(each.campaign, each.file, each.prerequisites), say)
-    return asyncio.run(run_tracked(experiment, file, needed, starts, pools, console))
+    return until_done(run_tracked(experiment, file, needed, starts, pools, console))
 
 
 def _opened(experiment: Experiment) -> Pools:
