@@ -68,9 +68,9 @@ CheckpointStart.path = {folder!r}
 Campaign.harness = @ShellHarness()
 ShellHarness.context_tokens = {context}
 ShellHarness.max_turns = 16
-ShellHarness.max_command_tokens = 256
-ShellHarness.observation_tokens = 512
-ShellHarness.observation_tail = 256
+ShellHarness.max_command_tokens = {command}
+ShellHarness.observation_tokens = {observation}
+ShellHarness.observation_tail = {tail}
 """
 
 CHANGED_OFTEN = ("seed", "steps", "epochs", "batch", "reward", "scheduler", "router", "critic_warmup", "temperature")
@@ -108,7 +108,9 @@ def _pretrained(folder: Path) -> str:
         f"Qwen3Moe.{name} = {getattr(model, name)!r}" for name in type(model).model_fields if name not in model.initial
     )
     context = min(LONGEST_CONTEXT, model.max_position_embeddings)
-    text = PRETRAINED.format(folder=str(folder), sizes=sizes, context=context, vocabulary=model.vocab_size)
+    observation = min(512, context // 4)
+    lengths = {"context": context, "command": min(256, context // 8), "observation": observation, "tail": observation // 2}
+    text = PRETRAINED.format(folder=str(folder), sizes=sizes, vocabulary=model.vocab_size, **lengths)
     return commented(COMMON.format(actor_lr="1e-6", critic_lr="1.5e-5") + text)
 
 
@@ -118,6 +120,8 @@ def _from(resolved: Resolved, base: str) -> str:
     current = dict(line.split(" = ", 1) for line in dump(resolved.root).splitlines() if " = " in line)
     named = {name: current.get(f"{root}.{name}") for name in CHANGED_OFTEN}
     lines = [f"{root}.{name} = {value}" for name, value in named.items() if value and not _is_scoped(value)]
+    if not lines:
+        raise ValueError(f"{base} describes a {root}; a new experiment is made from a campaign or an evaluation")
     offered = "\n".join(f"# {line}" for line in commented("\n".join(lines)).splitlines())
     about = f"# --- commonly changed: take away the # before what you change; `t1x show {base}` has the rest"
     return f"include {base!r}\n\n{about}\n{offered}"

@@ -85,7 +85,16 @@ def test_from_a_checkpoint(folder):
         name: value for name, value in QWEN.items() if name not in ("model_type", "architectures")
     }
     assert (str(root.start.path), str(root.tokenizer.path), root.tokenizer.vocab_size) == ("model", "model", 1000)
-    assert root.harness.context_tokens == 2048
+    harness = root.harness
+    assert (harness.context_tokens, harness.max_command_tokens, harness.observation_tokens) == (2048, 256, 512)
+
+
+def test_from_a_checkpoint_of_a_small_model(folder):
+    (folder / "model").mkdir()
+    (folder / "model" / "config.json").write_text(json.dumps(QWEN | {"max_position_embeddings": 256}))
+    assert main(["new", "mine.gin", "--checkpoint", "model"]) == 0
+    harness = load("mine.gin", site="laptop").root.harness
+    assert (harness.context_tokens, harness.max_command_tokens, harness.observation_tokens) == (256, 32, 64)
 
 
 def test_what_is_there_is_kept(folder, capsys):
@@ -103,6 +112,7 @@ def test_mistakes_write_nothing(folder, capsys):
         (["--checkpoint", "nothing"], "nothing holds no readable model"),
         (["--from", "experiments/quikstart.gin"], "did you mean 'experiments/quickstart.gin'?"),
         (["--from", "experiments/quickstart.gin", "--checkpoint", "model"], "exclude each other"),
+        (["--from", "experiments/grids/reward.gin"], "describes a Grid; a new experiment is made from"),
     ):
         assert main(["new", "mine.gin", *arguments]) == 2
         assert message in capsys.readouterr().err
