@@ -39,16 +39,16 @@ def statuses(runs: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "said", "longer"),
     [
-        (signal.SIGINT, "untrained"),
-        (signal.SIGHUP, "demonstrations recorded"),
-        (signal.SIGTERM, "critic warm-up"),
+        (signal.SIGINT, "untrained", "Campaign.steps = 50"),
+        (signal.SIGHUP, "demonstrations recorded", "Supervised.steps = 200"),
+        (signal.SIGTERM, "critic warm-up", "Campaign.critic_warmup = 50"),
     ],
 )
-def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: int, said: str) -> None:
+def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: int, said: str, longer: str) -> None:
     runs, sandboxes = folders
-    process = start(command_line(with_store(runs), sandboxes, "Campaign.steps = 50", "Supervised.steps = 200"))
+    process = start(command_line(with_store(runs), sandboxes, longer))
     try:
         assert process.stdout is not None
         for line in process.stdout:
@@ -97,7 +97,12 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
         (task / "tests" / "test.sh").write_text(script + "\n")
         settings = (task / "task.toml").read_text()
         (task / "task.toml").write_text(settings.replace("timeout_sec = 30.0", "timeout_sec = 1.0"))
-    changes = ("Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'", "Campaign.suites = []")
+    changes = (
+        "Campaign.start = @ScratchStart()",
+        "Campaign.pool = @FolderPool()",
+        f"FolderPool.path = '{pool}'",
+        "Campaign.suites = []",
+    )
     process = start(command_line(with_store(runs), sandboxes, *changes))
     output, errors = process.communicate(timeout=240)
     assert process.returncode == 2, output

@@ -30,8 +30,7 @@ def installed() -> Iterator[tuple[Path, Path]]:
         yield folder / "empty", folder / "env" / "bin" / "t1x"
 
 
-def t1x(installed: tuple[Path, Path], *arguments: str) -> str:
-    folder, program = installed
+def done_in(folder: Path, program: Path, *arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run([str(program), *arguments], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -40,17 +39,17 @@ def t1x(installed: tuple[Path, Path], *arguments: str) -> str:
 
 def test_it_is_the_wheel_that_runs(installed: tuple[Path, Path]) -> None:
     python = installed[1].parent / "python"
-    place = subprocess.run([str(python), "-c", "import t1x; print(t1x.__file__)"], cwd=installed[0], capture_output=True, text=True)
-    assert Path(place.stdout.strip()).is_relative_to(python.parents[1])
+    place = done_in(installed[0], python, "-c", "import t1x; print(t1x.__file__)")
+    assert Path(place.strip()).is_relative_to(python.parents[1])
 
 
 def test_every_shipped_experiment_is_in_it(installed: tuple[Path, Path]) -> None:
     names = sorted(str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "experiments").rglob("*.gin"))
     for site in ("laptop", "cluster"):
-        assert t1x(installed, "check", "--site", site, *names).count(": ok") == len(names)
+        assert done_in(*installed, "check", "--site", site, *names).count(": ok") == len(names)
 
 
 def test_the_quickstart_runs_from_an_empty_folder(installed: tuple[Path, Path]) -> None:
-    said = t1x(installed, "run", "experiments/quickstart.gin", "--smoke")
+    said = done_in(*installed, "run", "experiments/quickstart.gin", "--smoke")
     assert "report" in said
     assert [path.name for path in installed[0].iterdir()] == ["runs"]
