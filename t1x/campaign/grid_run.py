@@ -19,7 +19,7 @@ from t1x.campaign.experiment import Experiment
 from t1x.campaign.grid_plan import Plan, PlannedCell, PlannedStart
 from t1x.campaign.grid_report import title, write_grid_report
 from t1x.campaign.grid_tables import headlines
-from t1x.campaign.identity import Prerequisite, named
+from t1x.campaign.identity import Prerequisite, with_name
 from t1x.campaign.lock import held
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.record import Run, find_finished
@@ -37,9 +37,9 @@ LOCK = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A cell that wasn't run to its end."""
+    """A cell, or a campaign that cells start from, that wasn't run to its end."""
 
-    cell: str
+    name: str
     reason: str
     log: Path
 
@@ -119,12 +119,12 @@ class _GridRun:
     def _run_start(self, planned: PlannedStart) -> None:
         """Runs a start, unless one that it needs itself has failed."""
         if failed := self._failed_below(planned.start.prerequisites):
-            reason = f"not run, because its start {failed.cell} failed"
+            reason = f"not run, because its start {failed.name} failed"
             self._without[planned.start.run_digest] = Failure(planned.start.experiment, reason, failed.log)
             return
 
         def run(start: Prerequisite) -> Run:
-            job = self._write("starts", f"{start.file.stem}-{start.run_digest[:8]}", named(start.campaign, start.file))
+            job = self._write("starts", f"{start.file.stem}-{start.run_digest[:8]}", with_name(start.campaign, start.file))
             last: list[Ended] = []
             until_done(run_all([job], 1, last.append))
             found = find_finished(self._cells.grid.runs, start.run_digest)
@@ -137,12 +137,12 @@ class _GridRun:
             provide((planned.start,), run, self._progress.say)
         except StartFailed:
             failure = self._without[planned.start.run_digest]
-            self._progress.say(f"start {failure.cell}: failed: {failure.reason}; its log is {failure.log}")
+            self._progress.say(f"start {failure.name}: failed: {failure.reason}; its log is {failure.log}")
 
     def _can_start(self, cell: PlannedCell) -> bool:
         failed = self._failed_below(cell.experiment.starts)
         if failed is not None:
-            reason = f"not run, because its start {failed.cell} failed"
+            reason = f"not run, because its start {failed.name} failed"
             self._failures.append(Failure(cell.experiment.cell.name, reason, failed.log))
         return failed is None
 

@@ -78,7 +78,7 @@ def _prerequisite(experiment: str, asking: Experiment, inside: tuple[tuple[str, 
     if not isinstance(resolved.root, Campaign):
         raise ValueError(f"{shown(resolved.path)} describes a {type(resolved.root).__name__}; weights come from a Campaign")
     campaign = shrink(resolved.root) if asking.smoke else resolved.root
-    campaign = named(_placed_like(asking, campaign), resolved.path)
+    campaign = with_name(_placed_like(asking, campaign), resolved.path)
     if other := campaign.model.differences(asking.model):
         raise ValueError(f"its policy is another model: {', '.join(other)}")
     prerequisites = _resolve(campaign, resolved.origins, (*inside, (experiment, file)))
@@ -108,7 +108,7 @@ def run_digest_with(root: Root, prerequisites: Sequence[Prerequisite]) -> str:
     return digest([own, *(each.run_digest for each in prerequisites)]) if prerequisites else own
 
 
-def named(experiment: AnyExperiment, file: Path | None) -> AnyExperiment:
+def with_name(experiment: AnyExperiment, file: Path | None) -> AnyExperiment:
     """The experiment with the name that its runs have: its own, or else the file's."""
     stem = file.stem if file is not None else type(experiment).__name__.lower()
     return experiment.model_copy(update={"name": experiment.name or re.sub(r"[^\w.-]+", "-", stem)})

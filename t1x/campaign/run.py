@@ -7,7 +7,7 @@ from rich.console import Console
 
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.experiment import Experiment
-from t1x.campaign.identity import Prerequisite, named, resolve_starts
+from t1x.campaign.identity import Prerequisite, resolve_starts, with_name
 from t1x.campaign.record import Run
 from t1x.campaign.running import Pools, run_tracked
 from t1x.campaign.starts import everything, provide
@@ -26,7 +26,7 @@ def run_experiment(experiment: Experiment, file: Path | None = None, origins: Or
     for each in everything(needed):
         require(each.campaign)
     with like_ctrl_c():
-        return _run(named(experiment, file), file, needed)
+        return _run(with_name(experiment, file), file, needed)
 
 
 def _run(experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, ...]) -> Run:

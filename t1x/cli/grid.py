@@ -66,7 +66,7 @@ def run(
     if failures:
         console.print(f"{len(failures)} of {len(planned.cells)} cells failed; run the same command again to retry them:")
         for failure in failures:
-            console.print(f"  {failure.cell}: {failure.reason}; {failure.log}", highlight=False, soft_wrap=True)
+            console.print(f"  {failure.name}: {failure.reason}; {failure.log}", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
 
 
