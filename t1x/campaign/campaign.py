@@ -123,6 +123,11 @@ class Campaign(Experiment):
     def training_devices(self) -> int:
         return self.trainer.devices
 
+    @property
+    def networks(self) -> set[str]:
+        """Those of `kept` that there are."""
+        return {name for name in self.kept if name == "policy" or self.algorithm.critic is not None}
+
     def training_steps(self, tasks: int) -> int:
         """Steps on a pool of `tasks` tasks."""
         by_epochs = [max(1, round(self.epochs * tasks / self.batch))] if self.epochs is not None else []

@@ -8,6 +8,7 @@ from statistics import fmean
 from t1x.campaign.identity import Prerequisite
 from t1x.campaign.record import Run, Status, latest, runs
 from t1x.campaign.resolve_cells import CellExperiment, Cells
+from t1x.campaign.starts import is_kept
 from t1x.config import ConfigError, Role, Root, load
 from t1x.config.digest import digest, leaves
 
@@ -105,7 +106,7 @@ class _Known:
         """The starts whose weights aren't kept, each after those that it needs itself."""
         for start in starts:
             run = self.run(start.run_digest)
-            if run is None or run.status is not Status.FINISHED or run.weights is None:
+            if run is None or not is_kept(run, start.campaign):
                 yield from self.lacking(start.prerequisites)
                 yield start
 

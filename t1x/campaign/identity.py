@@ -86,9 +86,7 @@ def _prerequisite(experiment: str, asking: Experiment, inside: tuple[tuple[str, 
 
 
 def _check_kept(campaign: Campaign, critic: bool) -> None:
-    has = {"policy"} | ({"critic"} if campaign.algorithm.critic is not None else set())
-    kept, wanted = has & set(campaign.kept), {"policy", "critic"} if critic else {"policy"}
-    if not kept & wanted:
+    if not campaign.networks & ({"policy", "critic"} if critic else {"policy"}):
         raise ValueError(f"it keeps no {'critic' if critic else 'policy'}; add 'policy' to its Campaign.kept")
 
 

@@ -2,12 +2,14 @@
 
 Invariants:
 - a campaign of one run digest is run once in a runs folder, however many need it and however many processes they are;
-- only weights of a run that finished are used, so an interrupted one leaves nothing to go on with.
+- only weights of a run that finished are used, so an interrupted one leaves nothing to go on with;
+- only all of its networks are: where somebody has deleted the critic, nobody starts from the policy instead.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from t1x.campaign.campaign import Campaign
 from t1x.campaign.identity import Prerequisite
 from t1x.campaign.lock import held
 from t1x.campaign.record import Run, Status, runs
@@ -32,6 +34,14 @@ def everything(prerequisites: Sequence[Prerequisite]) -> Iterator[Prerequisite]:
         yield from everything(each.prerequisites)
 
 
+def is_kept(run: Run, campaign: Campaign) -> bool:
+    """Whether a run of a campaign has finished and the weights of all networks that it keeps are still there."""
+    weights = run.weights
+    if run.status is not Status.FINISHED or weights is None:
+        return False
+    return all(any((weights / network).glob("*.safetensors")) for network in campaign.networks)
+
+
 def _provide(needed: Prerequisite, run: RunFirst, say: Say) -> Path:
     def waiting(_process: str) -> None:
         say(f"start {needed.experiment}: another process runs it; waiting")
@@ -50,4 +60,4 @@ def _provide(needed: Prerequisite, run: RunFirst, say: Say) -> Path:
 def _kept(needed: Prerequisite) -> Path | None:
     """The newest weights of a finished run that are still there."""
     found = (each for each in runs(needed.campaign.runs) if each.run_digest == needed.run_digest)
-    return next((each.weights for each in found if each.status is Status.FINISHED and each.weights), None)
+    return next((each.weights for each in found if is_kept(each, needed.campaign)), None)

@@ -1,6 +1,7 @@
 """A campaign that others start from is run once, and they start from its last weights."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,6 +52,18 @@ def test_two_campaigns_start_from_one_run_of_a_third(tmp_path: Path, places: lis
     assert weights(one.folder / "checkpoints" / "start", "critic") == weights(start.weights, "critic")
     untrained = load_pretrained(other.folder / "checkpoints" / "start" / "critic", ValueModel)
     assert untrained.score.weight.abs().sum() == 0, "the policy's decoder with a head of zeros"
+
+
+@pytest.mark.parametrize("lost", ["critic", "critic/model.safetensors", "policy/model.safetensors"])
+def test_a_start_whose_weights_are_partly_gone_is_run_again(
+    tmp_path: Path, places: list[str], capsys: pytest.CaptureFixture[str], lost: str
+) -> None:
+    file = first(tmp_path)
+    start = t1x.run(t1x.load(file, site=None, set=places))
+    path = start.weights / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    t1x.run(t1x.load(write(tmp_path, "both", *start_from(file, critic=True)), site=None, set=places))
+    assert "first.gin: run first, once" in capsys.readouterr().out
 
 
 def run_at_once(names: tuple[str, ...], tmp_path: Path, places: list[str]) -> list[str]:
