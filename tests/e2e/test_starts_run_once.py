@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mlflow
 import pytest
 from starting import first, start_from, write
 from stores import with_store
@@ -159,7 +160,8 @@ def test_a_smoke_test_and_what_it_starts_from_are_kept_apart(tmp_path: Path, pla
     assert [each.name for each in t1x.runs(tmp_path / "runs" / "smoke")] == ["outer", "first"]
     assert t1x.runs(tmp_path / "runs") == []
     assert (tmp_path / "runs" / "smoke" / "mlflow.db").is_file()
-    assert not (tmp_path / "runs" / "mlflow.db").exists()
+    store = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'runs' / 'mlflow.db'}")
+    assert store.get_experiment_by_name("t1x") is None
     again = t1x.load(run.folder / "config.gin").root
     assert (again.steps, again.batch, again.smoke) == (1, 4, True)
 
