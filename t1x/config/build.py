@@ -9,7 +9,7 @@ Invariants:
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import PydanticUserError, ValidationError
 
 from t1x.config.component import Component
 from t1x.config.explain import Attempt, conversions, explain
@@ -94,6 +94,9 @@ class Builder:
             built = component.model_validate(attempt.values)
         except ValidationError as error:
             self.problems += explain(error, attempt, UNBUILT, self._complete)
+            return UNBUILT
+        except PydanticUserError as error:  # of a class that says what can't be: fields are looked at when they are first needed
+            self.problems.append(Problem(f"{component.__module__}.{component.__name__}: {error.message}", spot.origin))
             return UNBUILT
         problems = conversions(built, attempt)
         self.problems += problems

@@ -57,7 +57,7 @@ class Component(BaseModel):
         super().__pydantic_init_subclass__(**kwargs)
         is_kind = Component in cls.__bases__
         table = Component.kinds if is_kind else Component.registry
-        other = table.get(cls.__name__)
+        other = Component.kinds.get(cls.__name__) or Component.registry.get(cls.__name__)
         if other is not None and other.__module__ != cls.__module__:
             raise ValueError(f"two components are named {cls.__name__}: {other.__module__} and {cls.__module__}; rename one")
         table[cls.__name__] = cls

@@ -14,8 +14,8 @@ def discover() -> None:
     for point in entry_points(group=GROUP):
         try:
             point.load()
-        except Exception as error:
-            if point.module.partition(".")[0] == "t1x":
+        except (Exception, SystemExit) as error:
+            if point.value.startswith("t1x."):
                 raise
             package = point.dist.name if point.dist else point.name
             message = f"the components of the package {package} ({point.value}) can't be imported: {type(error).__name__}: {error}"

@@ -164,7 +164,7 @@ class _Walk:
     def _import(self, statement: Import) -> None:
         try:
             importlib.import_module(statement.module)
-        except Exception as error:  # whatever a user's module raises is that module's fault
+        except (Exception, SystemExit) as error:  # whatever a user's module raises is that module's fault
             message = f"import {statement.module} fails: {type(error).__name__}: {error}"
             if isinstance(error, ModuleNotFoundError):
                 message += "; install it or put its folder on PYTHONPATH"

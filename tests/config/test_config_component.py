@@ -73,6 +73,8 @@ def test_two_components_of_one_name_are_refused(monkeypatch):
     type("Twin", (TwinKind,), {"__module__": "one"})
     with pytest.raises(ValueError, match="two components are named Twin: one and two; rename one"):
         type("Twin", (TwinKind,), {"__module__": "two"})
+    with pytest.raises(ValueError, match="two components are named Twin: one and three"):
+        type("Twin", (Component,), {"__module__": "three"})
 
 
 def plugin(folder, name: str, source: str) -> None:
@@ -93,6 +95,20 @@ def test_components_of_an_installed_package_are_found(tmp_path):
     plugin(tmp_path, "acme", "from t1x.config import Component\nclass AcmeKind(Component): 'K.'\nclass AcmePart(AcmeKind): 'P.'\n")
     finished = discovered(tmp_path, "discover(); print(Component.registry['AcmePart'].kind().__name__)")
     assert finished.stdout == "AcmeKind\n", finished.stderr
+
+
+def test_a_package_that_ends_the_program_is_named(tmp_path):
+    plugin(tmp_path, "exit_acme", "import sys\nsys.exit(0)\n")
+    finished = discovered(tmp_path, "try: discover()\nexcept ValueError as error: print(error)")
+    assert "the components of the package exit_acme (exit_acme) can't be imported: SystemExit: 0" in finished.stdout
+
+
+def test_a_package_with_an_entry_point_that_is_no_module_is_named(tmp_path):
+    plugin(tmp_path, "odd_acme", "")
+    entry = tmp_path / "odd_acme-1.0.dist-info" / "entry_points.txt"
+    entry.write_text("[t1x.components]\nodd = no module at all\n")
+    finished = discovered(tmp_path, "try: discover()\nexcept ValueError as error: print(error)")
+    assert "the components of the package odd_acme (no module at all) can't be imported" in finished.stdout, finished.stderr
 
 
 def test_a_broken_package_is_named(tmp_path):

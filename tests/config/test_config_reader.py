@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from toy_components import ToyCount, ToyRun
 
-from t1x.config import ConfigError, load, places
+from t1x.config import Component, ConfigError, load, places
 
 BASE = "import toy_components\nToyRun.steps = 3\nToyRun.prize = @ToyCount()\n"
 
@@ -84,3 +84,19 @@ def test_a_module_of_components_that_fails_to_import_is_reported(write, tmp_path
     write("toy_failing.py", "raise OSError('no disk')\n")
     with pytest.raises(ConfigError, match=r"a\.gin:1: import toy_failing fails: OSError: no disk"):
         load(write("a.gin", "import toy_failing\n" + BASE))
+
+
+def test_a_module_that_ends_the_program_when_imported_is_reported(write, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    write("toy_exiting.py", "raise SystemExit(0)\n")
+    with pytest.raises(ConfigError, match=r"a\.gin:1: import toy_exiting fails: SystemExit: 0"):
+        load(write("a.gin", "import toy_exiting\n" + BASE))
+
+
+def test_a_component_whose_fields_cannot_be_is_reported(write, tmp_path, monkeypatch):
+    monkeypatch.setattr(Component, "registry", dict(Component.registry))
+    monkeypatch.syspath_prepend(tmp_path)
+    write("toy_undefined.py", "from toy_components import ToyPrize\n\n\nclass ToyUndefined(ToyPrize):\n    x: 'NoSuchType' = 1\n")
+    file = write("a.gin", BASE.replace("@ToyCount()", "@ToyUndefined()") + "import toy_undefined\n")
+    with pytest.raises(ConfigError, match=r"a\.gin:\d+: toy_undefined\.ToyUndefined: `ToyUndefined` is not fully defined"):
+        load(file)
