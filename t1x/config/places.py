@@ -1,5 +1,6 @@
 """Where a file that an experiment names is looked up: beside the file that names it, in the user's project, in the package."""
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -14,6 +15,14 @@ def package_folder() -> Path:
 def find(name: str, beside: Path | None = None) -> Path | None:
     """The first file called `name` (a path, relative or absolute) in `beside`, the working directory and the package, or None."""
     return next((path for folder in folders(beside) if (path := folder / name).is_file()), None)
+
+
+def in_project(path: Path) -> str | None:
+    """A file's path below the user's project or the package, `registry/pools/t1_15k.gin`, whichever way it was named; None for one
+    that lies elsewhere."""
+    absolute = Path(os.path.abspath(path))  # not resolved: what a link in the registry is called counts
+    folder = next((folder for folder in folders(None) if absolute.is_relative_to(folder)), None)
+    return str(absolute.relative_to(folder)) if folder else None
 
 
 def siblings(name: str) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from t1x.config.component import Component
 from t1x.config.names import closest
-from t1x.config.places import find, shown, siblings
+from t1x.config.places import find, in_project, shown, siblings
 from t1x.config.problem import SETTING, Origin, Problem
 from t1x.config.site import Site
 from t1x.config.statement import Binding, Definition, Import, Include, Statement, parse
@@ -145,13 +145,13 @@ class _Walk:
 
     def _found(self, name: str, path: Path | None) -> Path | None:
         """The file that an include in the file `path` means: the site's shadow of it, or itself. In a shadow, what it shadows."""
-        shadows = self._site.shadows(name) if self._site else []
+        found = find(name, beside=path.parent if path else None)
+        shadows = self._site.shadows((found and in_project(found)) or name) if self._site else []
         here = path.resolve() if path else None
         resolved = [shadow.resolve() for shadow in shadows]
         if here in resolved:
             shadows = shadows[resolved.index(here) + 1 :]
-        beside = None if here in resolved or path is None else path.parent
-        return shadows[0] if shadows else find(name, beside=beside)
+        return shadows[0] if shadows else found
 
     def _take(self, statement: Binding | Definition | Import, of_site: bool) -> None:
         if isinstance(statement, Import):

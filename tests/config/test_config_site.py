@@ -198,3 +198,12 @@ def test_what_a_site_does_to_a_list_is_one_problem_with_its_place(project):
     project("registry/sites/mill/site.gin", "PlaceRun.more = {'a': @PlaceCrate()}\n")
     (problem,) = problems("mill")
     assert problem.startswith("registry/sites/mill/site.gin:1: PlaceRun.more is no size and no place")
+
+
+@pytest.mark.parametrize("name", ["../registry/goods/pears.gin", "{}/registry/goods/pears.gin", "./registry/goods/pears.gin"])
+def test_a_registry_file_has_its_shadow_however_it_is_named(project, tmp_path, name):
+    project("runs/run.gin", RUN.replace("registry/goods/pears.gin", name.format(tmp_path)))
+    assert load("runs/run.gin").root.goods.size == 5000
+    assert load("runs/run.gin", site="hut").root.goods.size == 5
+    project("registry/sites/hut/goods/pears.gin", "include '../../../goods/pears.gin'\nPlaceCrate.size = 6\n")
+    assert load("runs/run.gin", site="hut").root.goods.size == 6
