@@ -14,6 +14,7 @@ from t1x.campaign.start import CampaignStart
 from t1x.config import ConfigError, Origins, Problem, Root, load
 from t1x.config.digest import digest, run_digest
 from t1x.config.explain import reasons
+from t1x.config.names import with_article
 from t1x.config.places import shown
 from t1x.config.smoke import shrink
 from t1x.config.walk import walk
@@ -76,7 +77,9 @@ def _prerequisite(experiment: str, asking: Experiment, inside: tuple[tuple[str, 
         names = [name for name, _ in inside[[other for _, other in inside].index(file) :]]
         raise ValueError(f"campaigns start from each other in a circle: {' → '.join([*names, experiment])}")
     if not isinstance(resolved.root, Campaign):
-        raise ValueError(f"{shown(resolved.path)} describes a {type(resolved.root).__name__}; weights come from a Campaign")
+        raise ValueError(
+            f"{shown(resolved.path)} describes {with_article(type(resolved.root).__name__)}; weights come from a Campaign"
+        )
     campaign = shrink(resolved.root) if asking.smoke else resolved.root
     campaign = with_name(_placed_like(asking, campaign), resolved.path)
     if other := campaign.model.differences(asking.model):

@@ -10,7 +10,7 @@ from t1x.campaign.grid import Grid
 from t1x.campaign.identity import Prerequisite, resolve_starts, run_digest_with
 from t1x.config import ConfigError, Origin, Problem, Resolved, Setting, load
 from t1x.config.digest import digest
-from t1x.config.names import closest
+from t1x.config.names import closest, with_article
 from t1x.config.places import find, shown, siblings
 from t1x.config.problem import SETTING
 from t1x.config.smoke import shrink
@@ -112,7 +112,9 @@ def _experiment(resolved: Resolved, smoke: bool) -> Experiment:
     root = resolved.root
     name = type(root).__name__
     if not isinstance(root, Experiment):
-        raise ValueError(f"{shown(resolved.path)} describes a {name}; what a grid varies is a Campaign or an Evaluation")
+        raise ValueError(
+            f"{shown(resolved.path)} describes {with_article(name)}; what a grid varies is a Campaign or an Evaluation"
+        )
     seed = resolved.origins.get(f"{name}.seed")
     if seed is not None and seed.text is not None:
         raise ValueError(f"{seed}: the seeds of a grid's cells are Grid.seeds; set that instead")

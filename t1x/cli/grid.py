@@ -92,7 +92,11 @@ def _resolve(file: str, site: str, settings: list[str], smoke: bool) -> "Cells":
 
     resolved = load(file, set=[text for text in settings if of_grid(text)])
     if not isinstance(resolved.root, Grid):
-        raise ValueError(f"{file} describes a {type(resolved.root).__name__}, not a Grid; `t1x run` runs one experiment")
+        from t1x.config.names import with_article
+
+        raise ValueError(
+            f"{file} describes {with_article(type(resolved.root).__name__)}, not a Grid; `t1x run` runs one experiment"
+        )
     cells = resolve_cells(resolved, site=site, set=[text for text in settings if not of_grid(text)], smoke=smoke)
     print_notes((*resolved.notes, *cells.notes))
     return cells

@@ -6,6 +6,7 @@ from pathlib import Path
 from t1x.config import Component, Resolved, discover, load
 from t1x.config.docs import described
 from t1x.config.dump import dump
+from t1x.config.names import with_article
 
 COMMON = """
 # --- commonly changed
@@ -121,7 +122,7 @@ def _from(resolved: Resolved, base: str) -> str:
     named = {name: current.get(f"{root}.{name}") for name in CHANGED_OFTEN}
     lines = [f"{root}.{name} = {value}" for name, value in named.items() if value and not _is_scoped(value)]
     if not lines:
-        raise ValueError(f"{base} describes a {root}; a new experiment is made from a campaign or an evaluation")
+        raise ValueError(f"{base} describes {with_article(root)}; a new experiment is made from a campaign or an evaluation")
     offered = "\n".join(f"# {line}" for line in commented("\n".join(lines)).splitlines())
     about = f"# --- commonly changed: take away the # before what you change; `t1x show {base}` has the rest"
     return f"include {base!r}\n\n{about}\n{offered}"

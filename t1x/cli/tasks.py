@@ -31,7 +31,9 @@ def export(
     resolved = load(file, site=site, set=set or ())
     pool = getattr(resolved.root, "pool", None)
     if pool is None:
-        raise ValueError(f"{file} describes a {type(resolved.root).__name__}, which has no pool of tasks")
+        from t1x.config.names import with_article
+
+        raise ValueError(f"{file} describes {with_article(type(resolved.root).__name__)}, which has no pool of tasks")
     from t1x.tasks.export import export_pool
 
     written = export_pool(pool.build(), out, count)

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from t1x.config.annotation import components_in
 from t1x.config.component import Component
 from t1x.config.docs import described
-from t1x.config.names import members
+from t1x.config.names import members, with_article
 from t1x.config.problem import Origin, Problem
 from t1x.config.statement import Binding, Macro, scoped, values_in
 
@@ -110,7 +110,7 @@ def _missing(name: str, attempt: Attempt) -> Problem:
 
 def _wrong_kind(name: str, got: object, attempt: Attempt) -> Problem:
     kinds = components_in(attempt.component.model_fields[name].annotation)
-    about = f", {_with_article(got.kind().__name__)}" if isinstance(got, Component) else ""
+    about = f", {with_article(got.kind().__name__)}" if isinstance(got, Component) else ""
     if isinstance(got, str) and Component.registry.get(got, Component).kind() in kinds:
         about = f"; write @{got}()"
     return Problem(f"{attempt.field(name)} takes {_described(kinds)}, not {_shown(got)}{about}", attempt.place(name))
@@ -121,11 +121,7 @@ def _described(kinds: list[type[Component]]) -> str:
     options = [f"@{name}()" for kind in kinds for name in members(kind)]
     more = ", …" if len(options) > 4 else ""
     names = " or ".join(kind.__name__ for kind in kinds)
-    return _with_article(names) + (f" ({', '.join(options[:4])}{more})" if options else "")
-
-
-def _with_article(noun: str) -> str:
-    return f"{'an' if noun[0] in 'AEIOU' else 'a'} {noun}"
+    return with_article(names) + (f" ({', '.join(options[:4])}{more})" if options else "")
 
 
 def _of_the_whole(details: list[ErrorDetails], attempt: Attempt) -> Problem:

@@ -1,4 +1,4 @@
-"""What to tell a user about a name that nothing has."""
+"""How a user is told of names, and of one that nothing has."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -40,3 +40,8 @@ def unknown_field(component: type[Component], field: str) -> str:
     """Why `field` is no field of the component."""
     hint = owners(field) + closest(field, component.model_fields) or f"; `t1x list {component.__name__}` shows its fields"
     return f"{component.__name__} has no field {field}{hint}"
+
+
+def with_article(noun: str) -> str:
+    """`a Campaign`, `an Evaluation`."""
+    return f"{'an' if noun[0] in 'AEIOU' else 'a'} {noun}"

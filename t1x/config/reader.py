@@ -62,10 +62,6 @@ class Reader:
     def __init__(self) -> None:
         self._parsed: dict[Path, tuple[list[Statement], list[Problem]]] = {}
 
-    def statements(self, path: Path) -> list[Statement]:
-        """What a file itself says."""
-        return self._parse(path)[0]
-
     def read(self, path: Path, settings: Sequence[str | Setting] = (), site: Site | None = None) -> Source:
         """Reads a file with its includes, then the site's overlay, then each of `settings` (Gin text). Executes `import`
         statements."""

@@ -11,9 +11,8 @@ from t1x.config import Resolved, Root, dump, load
 from t1x.config.digest import study_digest
 from t1x.config.places import package_folder
 from t1x.config.problem import Origin
-from t1x.config.reader import Reader
 from t1x.config.site import sites
-from t1x.config.statement import Binding
+from t1x.config.statement import Binding, parse
 
 ROOT = package_folder()
 EXPERIMENTS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "experiments").rglob("*.gin"))
@@ -66,8 +65,8 @@ def test_a_site_changes_nothing_that_is_studied(file: str) -> None:
 @pytest.mark.parametrize("file", BLOCKS)
 def test_everything_that_a_building_block_says_is_used_somewhere(file: str) -> None:
     used = {origin for resolved in everything() for origin in resolved.origins.values()}
-    bindings = [each for each in Reader().statements(ROOT / file) if isinstance(each, Binding)]
-    unused = [each.name for each in bindings if Origin(file, each.origin.line) not in used]
+    statements, _ = parse((ROOT / file).read_text(encoding="utf-8"), lambda line: Origin(file, line))
+    unused = [each.name for each in statements if isinstance(each, Binding) and each.origin not in used]
     assert unused == []
 
 
