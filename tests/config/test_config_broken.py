@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from t1x.config import ConfigError, load
+from t1x.config import Component, ConfigError, load
 
 BROKEN = Path(__file__).parent / "broken"
 FILES = sorted(BROKEN.glob("*.gin"))
@@ -23,6 +23,14 @@ def reported(name: str, site: str | None) -> list[tuple[str, str]]:
     if not isinstance(caught.value, ConfigError):
         return [("error", str(caught.value))]
     return [(str(problem.origin), problem.message) for problem in caught.value.problems]
+
+
+@pytest.fixture(autouse=True)
+def shipped_components_alone(monkeypatch):
+    """Messages list what a field takes; other tests' components aren't in a user's list."""
+    for name, component in list(Component.registry.items()):
+        if not component.__module__.startswith("t1x."):
+            monkeypatch.delitem(Component.registry, name)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
