@@ -12,7 +12,6 @@ from pathlib import Path
 from t1x.campaign.estimate import Estimate
 from t1x.campaign.grid import Grid
 from t1x.campaign.grid_tables import Found, Measure, Row, Table, finished, headlines, measures, newest, tabulate
-from t1x.campaign.record import Status
 from t1x.campaign.resolve_cells import Cells
 from t1x.campaign.wording import with_error
 from t1x.config.places import shown
@@ -24,8 +23,10 @@ seeds. Differences are paired by seed."""
 
 
 def write_grid_report(cells: Cells) -> list[Path]:
-    """Writes what there is so far; returns the files. The figure needs a finished run."""
+    """Writes what there is so far; returns the files, none where no cell has finished."""
     found = newest(cells)
+    if not finished(found):
+        return []
     tables = [tabulate(cells.grid, found, measure) for measure in measures(found)]
     folder = cells.folder / "report"
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,16 +63,19 @@ def title(measure: Measure) -> str:
     return f"{suite}: {words}" + (", greedy" if name.endswith("_greedy") else "")
 
 
+def how_many(found: Found) -> str:
+    """`3 of 4 cells have finished`."""
+    return f"{len(finished(found))} of {sum(map(len, found.values()))} cells have finished"
+
+
 def as_markdown(cells: Cells, found: Found, tables: Sequence[Table]) -> str:
     """The report for a reader."""
     grid = cells.grid
-    every = [run for by_seed in found.values() for run in by_seed.values()]
-    done = sum(run is not None and run.status is Status.FINISHED for run in every)
     baseline = ", ".join(f"{axis}={level}" for axis, level in grid.baseline_levels.items())
     parts = [
         f"# {cells.name}",
         f"Base: {shown(cells.base)}. Baseline: {baseline}. Seeds: {', '.join(map(str, grid.seeds))}. Grid {cells.digest}.",
-        f"{done} of {len(every)} cells have finished." + ("" if tables else " There is nothing to compare yet."),
+        f"{how_many(found)}." + ("" if tables else " None of them has measured anything."),
         ABOUT,
     ]
     for table in tables:

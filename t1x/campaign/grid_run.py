@@ -7,6 +7,7 @@ Invariants:
 """
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from t1x.campaign.grid_tables import headlines
 from t1x.campaign.identity import Prerequisite, with_name
 from t1x.campaign.lock import held
 from t1x.campaign.progress import ProgressReport
-from t1x.campaign.record import Run, find_finished
+from t1x.campaign.record import Run, Status, find_finished, latest, runs
 from t1x.campaign.resolve_cells import Cells
 from t1x.campaign.starts import provide
 from t1x.campaign.until_done import until_done
@@ -71,11 +72,15 @@ class _GridRun:
         self._failures: list[Failure] = []
         self._without: dict[str, Failure] = {}
         """Digest of a start that failed to how."""
+        self._began = time.time()
 
     def run(self) -> list[Failure]:
         with self._parent() as parent:
             try:
                 self._run(parent)
+            except KeyboardInterrupt:
+                self._progress.say(f"{self._standing()}; run the same command to go on")
+                raise
             finally:
                 self._report(parent)
         return self._failures
@@ -91,7 +96,8 @@ class _GridRun:
 
     def _report(self, parent: ParentRun | None) -> None:
         files = write_grid_report(self._cells)
-        self._progress.say(f"report: {files[0]}")
+        if files:
+            self._progress.say(f"report: {files[0]}")
         if parent is not None:
             parent.failed = bool(self._failures)
             for file in files:
@@ -163,14 +169,27 @@ class _GridRun:
         return Job(name, config)
 
     def _tell(self, ended: Ended, cell: PlannedCell) -> None:
-        name, took = cell.experiment.cell.name, duration(ended.seconds)
+        name = cell.experiment.cell.name
         run = find_finished(self._cells.grid.runs, cell.experiment.digest)
         if ended.code == 0 and run is not None:
-            self._progress.say(f"{name}: {headline(run)}, {took}")
+            self._progress.say(f"{name}: {headline(run)}, {duration(run.seconds)}")
             return
         failure = Failure(name, ended.reason, ended.job.log)
         self._failures.append(failure)
-        self._progress.say(f"{name}: failed after {took}: {failure.reason}; its log is {failure.log}")
+        self._progress.say(f"{name}: failed after {duration(ended.seconds)}: {failure.reason}; its log is {failure.log}")
+
+    def _standing(self) -> str:
+        """How many of the cells have finished and what became of the others: `1 of 4 cells finished, 1 interrupted, 2 to do`."""
+        found = latest(runs(self._cells.grid.runs))
+        newest = [found.get(cell.experiment.digest) for cell in self._plan.cells]
+        counts = {
+            "finished": sum(run is not None and run.status is Status.FINISHED for run in newest),
+            "failed": len(self._failures),
+            "interrupted": sum(run is not None and run.status is Status.KILLED and run.started >= self._began for run in newest),
+        }
+        counts["to do"] = len(newest) - sum(counts.values())
+        others = [f"{count} {what}" for what, count in counts.items() if count and what != "finished"]
+        return ", ".join([f"{counts['finished']} of {len(newest)} cells finished", *others])
 
 
 def headline(run: Run) -> str:

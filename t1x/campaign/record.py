@@ -2,8 +2,8 @@
 
 Invariants:
 - it's replaced whole, so that a reader never sees half of one;
-- its process holds a lock in the run's folder for as long as it lives, so a `running` record without one is of a process that was
-  killed.
+- its process holds a lock in the run's folder for as long as it works there, and takes the lock's file away at the end, so a
+  `running` record that nobody holds the lock of is of a process that was killed.
 """
 
 import fcntl
@@ -108,19 +108,27 @@ def alive(folder: Path) -> Iterator[None]:
     """Holds the lock of a run's folder: what its process does for as long as it works there."""
     with (folder / LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:
+            (folder / LOCK).unlink(missing_ok=True)
 
 
 def read_run(folder: Path) -> Run:
     """The record of a run's folder. Raises `ValueError` where it can't be read."""
+    run = _read(folder)
+    if run.status is not Status.RUNNING or _is_locked(folder):
+        return run
+    again = _read(folder)  # it may have ended in order since
+    return replace(again, status=Status.KILLED) if again.status is Status.RUNNING else again
+
+
+def _read(folder: Path) -> Run:
     file = folder / RECORD
     try:
-        run = _ADAPTER.validate_python({**json.loads(file.read_text(encoding="utf-8")), "folder": folder})
+        return _ADAPTER.validate_python({**json.loads(file.read_text(encoding="utf-8")), "folder": folder})
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"{file} isn't the record of a run: {_reason(error)}") from error
-    if run.status is Status.RUNNING and not _is_locked(folder):
-        return replace(run, status=Status.KILLED)
-    return run
 
 
 def runs(folder: str | Path = "runs") -> list[Run]:

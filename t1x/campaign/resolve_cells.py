@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 
 from t1x.campaign.cells import Cell, described, expand
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.grid import Grid
 from t1x.campaign.identity import Prerequisite, resolve_starts, run_digest_with
+from t1x.campaign.smoke import FOLDER
 from t1x.config import ConfigError, Origin, Problem, Resolved, Setting, load
 from t1x.config.digest import digest
 from t1x.config.names import closest, with_article
@@ -52,12 +54,20 @@ class Cells:
         """The grid's own folder in the runs folder."""
         return self.grid.runs / f"{self.name}-{self.digest[:8]}"
 
+    @property
+    def has_smoke_test(self) -> bool:
+        """Whether a grid of this name was smoke-tested."""
+        return any((self.grid.runs / FOLDER).glob(f"{escape(self.name)}-*/cells"))
+
 
 def resolve_cells(file: Resolved, *, site: str | None = None, set: Sequence[str | Setting] = (), smoke: bool = False) -> Cells:
     """Loads every cell of a loaded grid: its base on the site, the texts of its levels, then `set`. Raises `ConfigError` with every
-    problem of every cell, each once with the cells that have it, and `ValueError` where two cells would run the same."""
+    problem of every cell, each once with the cells that have it, and `ValueError` where two cells would run the same. With `smoke`
+    each is cut to one tiny step, and all that the grid keeps lies in the folder `smoke` of the runs folder."""
     grid = file.root
     assert isinstance(grid, Grid)
+    if smoke:
+        grid = grid.model_copy(update={"runs": grid.runs / FOLDER})
     cells = expand(grid)
     base = _base(grid, file)
     problems: dict[Problem, list[Cell]] = {}

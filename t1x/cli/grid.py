@@ -79,10 +79,16 @@ def report(file: File, site: SiteName = AUTO, set: Settings = None, smoke: Smoke
       t1x grid report experiments/grids/reward.gin
     """
     cells = _resolve(file, site, set or [], smoke)
-    from t1x.campaign.grid_report import write_grid_report
+    from t1x.campaign.grid_report import how_many, write_grid_report
+    from t1x.campaign.grid_tables import newest
 
-    for path in write_grid_report(cells):
-        typer.echo(path)
+    written, said = write_grid_report(cells), how_many(newest(cells))
+    if not written:
+        said += f"; run `t1x grid run {file}{' --smoke' if smoke else ''}`"
+        if not smoke and cells.has_smoke_test:
+            said += "; there is a smoke test of it: add --smoke to see what that says"
+    for line in (said, *written):
+        typer.echo(line)
 
 
 def _resolve(file: str, site: str, settings: list[str], smoke: bool) -> "Cells":

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grid_runs import grid, ran, scored
+from grid_runs import grid, ran, scored, write_grid
 from matplotlib.figure import Figure
 
 from t1x.campaign.grid_report import write_grid_report
 from t1x.campaign.grid_tables import Table, measures, newest, tabulate
 from t1x.campaign.record import Status
-from t1x.campaign.resolve_cells import Cells
+from t1x.campaign.resolve_cells import Cells, resolve_cells
+from t1x.cli import main
+from t1x.config import load
 
 RATES = {
     "reward=dense,r3=on": (0.50, 0.60),
@@ -132,7 +134,36 @@ def test_the_figure_has_a_dot_with_its_error_for_each_cell(tmp_path: Path, monke
 
 def test_a_report_before_anything_has_finished(tmp_path: Path) -> None:
     cells = grid(tmp_path)
+    ran(cells, cells.experiments[0], Status.FAILED)
+    assert write_grid_report(cells) == []
+    assert not cells.folder.exists()
+    assert measures(newest(cells)) == []
+
+
+def test_a_report_of_cells_that_have_no_suites(tmp_path: Path) -> None:
+    cells = grid(tmp_path)
+    ran(cells, cells.experiments[0])
     written = write_grid_report(cells)
     assert [path.name for path in written] == ["grid.md", "grid.csv"]
-    assert "There is nothing to compare yet." in written[0].read_text()
-    assert measures(newest(cells)) == []
+    assert "1 of 4 cells have finished. None of them has measured anything." in written[0].read_text()
+
+
+def report_of(file: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert main(["grid", "report", str(file)]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_command_says_how_many_have_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_grid(tmp_path)
+    cells = resolve_cells(load(file), site="laptop")
+    nothing = f"0 of 4 cells have finished; run `t1x grid run {file}`"
+    assert report_of(file, capsys) == [nothing]
+    assert not (tmp_path / "runs").exists()
+    (resolve_cells(load(file), site="laptop", smoke=True).folder / "cells").mkdir(parents=True)
+    assert report_of(file, capsys) == [f"{nothing}; there is a smoke test of it: add --smoke to see what that says"]
+    for each in cells.experiments[:3]:
+        ran(cells, each, scores=scored(0.5))
+    assert report_of(file, capsys) == [
+        "3 of 4 cells have finished",
+        *(str(cells.folder / "report" / name) for name in ("grid.md", "grid.csv", "grid.png")),
+    ]

@@ -118,9 +118,13 @@ def test_a_seed_is_the_grids(tmp_path: Path) -> None:
         resolve_cells(load(write_grid(tmp_path)), set=["Campaign.seed = 4"])
 
 
-def test_a_smoke_test_of_a_grid_is_another_run(tmp_path: Path) -> None:
+def test_a_smoke_test_of_a_grid_is_another_run_that_is_kept_apart(tmp_path: Path) -> None:
     file = load(write_grid(tmp_path))
     whole, tiny = resolve_cells(file), resolve_cells(file, smoke=True)
+    assert {each.root.runs for each in tiny.experiments} == {tiny.folder.parent} == {whole.folder.parent / "smoke"}
+    assert not whole.has_smoke_test
+    (tiny.folder / "cells").mkdir(parents=True)
+    assert whole.has_smoke_test
     assert not {each.digest for each in whole.experiments} & {each.digest for each in tiny.experiments}
     assert {each.root.steps for each in tiny.experiments if isinstance(each.root, Campaign)} == {1}
 

@@ -31,6 +31,7 @@ def test_it_runs_while_its_process_lives(tmp_path: Path) -> None:
     with alive(tmp_path / "a"):
         assert read_run(tmp_path / "a").status is Status.RUNNING
     assert read_run(tmp_path / "a").status is Status.KILLED
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["run.json"], "the lock's file is gone"
 
 
 def test_it_was_killed_where_its_process_is_gone(tmp_path: Path) -> None:

@@ -231,4 +231,5 @@ def test_ctrl_c_ends_every_cell_and_waits_for_it(grid: Grid) -> None:
     assert [run.status for run in [*found["dense"], *found["binary"]]] == [Status.KILLED, Status.KILLED]
     assert [run.status for run in found["first"]] == [Status.FINISHED]
     assert output.count("run first, once") == 1
+    assert output.splitlines()[-1] == "0 of 2 cells finished, 2 interrupted; run the same command to go on"
     assert parent_status(grid) == "KILLED"

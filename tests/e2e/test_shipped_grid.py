@@ -24,10 +24,10 @@ class Grid:
     """A grid in folders of its own."""
 
     def __init__(self, runs_folder: Path, sandboxes: Path) -> None:
-        self.runs_folder, self.sandboxes = runs_folder, sandboxes
+        self.runs_folder, self.sandboxes = runs_folder / "smoke", sandboxes
 
     def start(self) -> subprocess.Popen[str]:
-        places = ["--set", f"Grid.runs = '{self.runs_folder}'", "--set", f"BubblewrapSandbox.root = '{self.sandboxes}'"]
+        places = ["--set", f"Grid.runs = '{self.runs_folder.parent}'", "--set", f"BubblewrapSandbox.root = '{self.sandboxes}'"]
         arguments = [T1X, "grid", "run", FILE, "--site", "laptop", "--smoke", "--jobs", "2", *places]
         return subprocess.Popen(
             arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, cwd=Path.cwd()
@@ -88,6 +88,7 @@ def check_killed_at(grid: Grid, *moments: int) -> None:
     assert len(finished) > CELLS
     (report,) = grid.runs_folder.glob("reward_pool_r3-*/report/grid.md")
     assert "8 of 8 cells have finished." in report.read_text()
+    assert [path.name for path in grid.runs_folder.parent.iterdir()] == ["smoke"], "nothing else is kept in the runs folder"
 
 
 @pytest.mark.ci
