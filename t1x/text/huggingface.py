@@ -5,6 +5,7 @@ from typing import Annotated
 
 from t1x.config import Role
 from t1x.config.requirements import folder
+from t1x.text.chat_template import SETTINGS, TEMPLATE, find_template, read_settings
 from t1x.text.tokenizer import ChatTokenizer, Tokenizer
 
 
@@ -25,4 +26,10 @@ class HuggingFaceTokenizer(Tokenizer):
         return load_tokenizer(self)
 
     def missing(self) -> list[str]:
-        return folder(self.path, "HuggingFaceTokenizer.path; it holds tokenizer.json")
+        if lacks := folder(self.path, "HuggingFaceTokenizer.path; it holds tokenizer.json"):
+            return lacks
+        why = f"in HuggingFaceTokenizer.path = {self.path}, the folder of a checkpoint with a chat template"
+        lacks = [f"file {name} ({why})" for name in ("tokenizer.json", SETTINGS) if not (self.path / name).is_file()]
+        if (self.path / SETTINGS).is_file() and find_template(self.path, read_settings(self.path)) is None:
+            lacks.append(f"file {TEMPLATE} or chat_template in {SETTINGS} ({why})")
+        return lacks

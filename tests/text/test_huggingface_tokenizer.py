@@ -1,6 +1,7 @@
 """The tokenizer of a checkpoint's folder, against Hugging Face's own rendering of the same folder."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -145,8 +146,24 @@ def test_a_template_that_cannot_be_used_is_named(tmp_path, template, message):
 def test_a_missing_file_is_named(tmp_path, file):
     write(tmp_path, file="chat_template.jinja")
     (tmp_path / file).unlink()
-    with pytest.raises(ValueError, match=f"{file}: missing; HuggingFaceTokenizer.path is the folder of a checkpoint"):
+    (line,) = HuggingFaceTokenizer(path=tmp_path, vocab_size=320).missing()
+    assert line.startswith(f"file {file} ")
+    assert line.endswith(f"(in HuggingFaceTokenizer.path = {tmp_path}, the folder of a checkpoint with a chat template)")
+    with pytest.raises(ValueError, match=re.escape(line)):
         load(tmp_path)
+
+
+def test_a_template_may_stand_in_either_place(tmp_path):
+    write(tmp_path, [{"name": "tool_use", "template": "{{ no }}"}])
+    (line,) = HuggingFaceTokenizer(path=tmp_path, vocab_size=320).missing()
+    assert line.startswith("file chat_template.jinja or chat_template in tokenizer_config.json (")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '"text"'])
+def test_settings_that_cannot_be_read_are_named(tmp_path, text):
+    (write(tmp_path) / "tokenizer_config.json").write_text(text)
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json"):
+        HuggingFaceTokenizer(path=tmp_path, vocab_size=320).missing()
 
 
 def test_settings_that_do_not_fit_the_folder_are_refused(tmp_path, checkpoint):
