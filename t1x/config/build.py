@@ -11,10 +11,12 @@ from typing import Any
 
 from pydantic import PydanticUserError, ValidationError
 
+from t1x.config.annotation import components_in
+from t1x.config.attempt import Attempt
 from t1x.config.component import Component
-from t1x.config.explain import Attempt, conversions, explain
+from t1x.config.explain import conversions, explain
 from t1x.config.problem import Origin, Problem
-from t1x.config.statement import Macro, Reference, scoped
+from t1x.config.statement import Binding, Macro, Reference, scoped
 from t1x.config.table import Table
 
 
@@ -46,11 +48,15 @@ class Builder:
         self.scopes: dict[str, dict[str, str]] = {}
         """By component name: each path in the tree where one is built, with its scope."""
         self.problems: list[Problem] = []
+        self.gaps = False
+        """Whether the problems have left out a part of the tree, so that what isn't reached may be meant for it."""
         self._table = table
         self._complete = complete
         self._building: list[tuple[str, str]] = []
         """(component, scope) of the references that are being built, outermost first."""
         self._expanding: list[str] = []
+        self._bound: dict[str, Binding] = {}
+        """By path: the binding of each bound field."""
 
     def root(self, component: type[Component]) -> Any:
         """The tree under a root component, or `UNBUILT`."""
@@ -72,14 +78,14 @@ class Builder:
         """Builds a component from its bindings; what isn't bound comes from `given` (an instance that is some field's default), or
         else from the component's own defaults."""
         self.scopes.setdefault(component.__name__, {})[spot.path] = spot.scope
-        taken = self._table.take(component, spot.scope)
-        bindings = {name: binding for name, binding in taken.items() if name in component.model_fields}
-        attempt = Attempt(component, spot.scope, spot.origin, bindings)
+        attempt = Attempt(component, spot.scope, spot.origin, self._table.take(component, spot.scope))
+        bindings = attempt.bindings
         for name, field in component.model_fields.items():
             binding = bindings.get(name)
             place = _Spot(f"{spot.path}.{name}", spot.scope, binding.origin if binding else None)
             self.origins[place.path] = place.origin
             if binding:
+                self._bound[place.path] = binding
                 attempt.values[name] = self._value(binding.value, place)
             elif given is not None:
                 attempt.values[name] = self._value(getattr(given, name), place)
@@ -93,14 +99,25 @@ class Builder:
         try:
             built = component.model_validate(attempt.values)
         except ValidationError as error:
-            self.problems += explain(error, attempt, UNBUILT, self._complete)
+            problems = explain(error, attempt, self._below(spot.path), UNBUILT, self._complete)
+            self._report(component, problems)
             return UNBUILT
         except PydanticUserError as error:  # of a class that says what can't be: fields are looked at when they are first needed
             self.problems.append(Problem(f"{component.__module__}.{component.__name__}: {error.message}", spot.origin))
             return UNBUILT
         problems = conversions(built, attempt)
-        self.problems += problems
+        self._report(component, problems)
         return UNBUILT if problems else built
+
+    def _report(self, component: type[Component], problems: dict[str, Problem]) -> None:
+        """Takes the problems of a component by field."""
+        self.problems += problems.values()
+        self.gaps |= any(name and components_in(component.model_fields[name].annotation) for name in problems)
+
+    def _below(self, path: str) -> dict[str, Binding]:
+        """The bound fields of a component and its parts, by path from there, in the order in which they were bound."""
+        found = [(each.removeprefix(f"{path}."), binding) for each, binding in self._bound.items() if each.startswith(f"{path}.")]
+        return dict(sorted(found, key=lambda pair: self._table.bindings.index(pair[1])))
 
     def _value(self, value: Any, spot: _Spot) -> Any:
         """A bound value with everything in it built; the same object where there is nothing to build."""

@@ -2,57 +2,34 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from t1x.config.annotation import components_in
+from t1x.config.attempt import Attempt
 from t1x.config.component import Component
 from t1x.config.docs import described
 from t1x.config.names import members, with_article
-from t1x.config.problem import Origin, Problem
-from t1x.config.statement import Binding, Macro, scoped, values_in
+from t1x.config.problem import Problem
+from t1x.config.statement import Binding, Macro, values_in
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A component that is being built."""
-
-    component: type[Component]
-    scope: str
-    origin: Origin | None
-    """Where it was referred to; None for a root and for a default."""
-    bindings: dict[str, Binding]
-    """The binding that each bound field takes."""
-    values: dict[str, Any] = field(default_factory=dict)
-    """The value of each field that isn't left to its default."""
-
-    @property
-    def name(self) -> str:
-        return scoped(self.scope, self.component.__name__)
-
-    def field(self, name: str) -> str:
-        """What a field is called where it was set, or else where the component stands."""
-        return self.bindings[name].name if name in self.bindings else f"{self.name}.{name}"
-
-    def place(self, name: str) -> Origin | None:
-        """Where a field was set, or else where the component was."""
-        if name in self.bindings:
-            return self.bindings[name].origin
-        return self.origin or next((binding.origin for binding in self.bindings.values()), None)
-
-
-def explain(error: ValidationError, attempt: Attempt, unbuilt: object, complete: bool) -> list[Problem]:
-    """The problems of one component. A field whose value is `unbuilt` has been reported already and is left out, and so are missing
-    fields where not all statements could be read (not `complete`)."""
+def explain(
+    error: ValidationError, attempt: Attempt, below: dict[str, Binding], unbuilt: object, complete: bool
+) -> dict[str, Problem]:
+    """The problems of one component by field (`""` for the whole). A field whose value is `unbuilt` has been reported already and
+    is left out, and so are missing fields where not all statements could be read (not `complete`) or a misspelt one means them.
+    `below` is what `Attempt.named` takes."""
     by_field: dict[str, list[ErrorDetails]] = {}
+    meant = attempt.meant()
     for detail in error.errors(include_url=False):
-        if complete or not _is_missing(detail):
-            by_field.setdefault(str(detail["loc"][0]) if detail["loc"] else "", []).append(detail)
+        name = str(detail["loc"][0]) if detail["loc"] else ""
+        if not _is_missing(detail) or (complete and name not in meant):
+            by_field.setdefault(name, []).append(detail)
     reported = {name for name, value in attempt.values.items() if value is unbuilt}
-    return [_problem(name, details, attempt) for name, details in by_field.items() if name not in reported]
+    return {name: _problem(name, details, attempt, below) for name, details in by_field.items() if name not in reported}
 
 
 def reasons(error: ValidationError) -> str:
@@ -60,24 +37,24 @@ def reasons(error: ValidationError) -> str:
     return "; ".join(map(_reason, error.errors(include_url=False)))
 
 
-def conversions(built: Component, attempt: Attempt) -> list[Problem]:
-    """Problems of values that pydantic accepted by turning them into something else: text or a truth value into a number, a number
-    into a truth value, a dict into a component."""
-    problems = []
+def conversions(built: Component, attempt: Attempt) -> dict[str, Problem]:
+    """Problems, by field, of values that pydantic accepted by turning them into something else: text or a truth value into a
+    number, a number into a truth value, a dict into a component."""
+    problems = {}
     for name, binding in attempt.bindings.items():
         bound, value = attempt.values[name], getattr(built, name)
         given = {id(part) for part in values_in(bound, lambda part: isinstance(part, Component))}
         if any(id(part) not in given for part in values_in(value, lambda part: isinstance(part, Component))):
-            problems.append(_wrong_kind(name, bound, attempt))
+            problems[name] = _wrong_kind(name, bound, attempt)
         elif any(_changed(*pair) for pair in _paired(bound, value)):
             message = f"{_assignment(name, attempt)}: would become {value!r}; write what you mean without the conversion"
-            problems.append(Problem(message, binding.origin))
+            problems[name] = Problem(message, binding.origin)
     return problems
 
 
-def _problem(name: str, details: list[ErrorDetails], attempt: Attempt) -> Problem:
+def _problem(name: str, details: list[ErrorDetails], attempt: Attempt, below: dict[str, Binding]) -> Problem:
     if not name:
-        return _of_the_whole(details, attempt)
+        return _of_the_whole(details, attempt, below)
     if _is_missing(details[0]):
         return _missing(name, attempt)
     value = attempt.values.get(name)
@@ -111,7 +88,7 @@ def _missing(name: str, attempt: Attempt) -> Problem:
 def _wrong_kind(name: str, got: object, attempt: Attempt) -> Problem:
     kinds = components_in(attempt.component.model_fields[name].annotation)
     about = f", {with_article(got.kind().__name__)}" if isinstance(got, Component) else ""
-    if isinstance(got, str) and Component.registry.get(got, Component).kind() in kinds:
+    if isinstance(got, str) and issubclass(Component.registry.get(got, Component), tuple(kinds)):
         about = f"; write @{got}()"
     return Problem(f"{attempt.field(name)} takes {_described(kinds)}, not {_shown(got)}{about}", attempt.place(name))
 
@@ -124,14 +101,15 @@ def _described(kinds: list[type[Component]]) -> str:
     return with_article(names) + (f" ({', '.join(options[:4])}{more})" if options else "")
 
 
-def _of_the_whole(details: list[ErrorDetails], attempt: Attempt) -> Problem:
-    """What a validator of the whole component said, with the places of the bound fields that it names (all where it names none). It
-    stands where the last of them was set: what came before was right without that."""
+def _of_the_whole(details: list[ErrorDetails], attempt: Attempt, below: dict[str, Binding]) -> Problem:
+    """What a validator of the whole component said, with the places of the bound fields that it names (all where it names none),
+    its parts' included. It stands where the last of them was set: what came before was right without that."""
     reasons = "; ".join(_reason(detail) for detail in details)
-    words = set(re.findall(r"\w+", reasons))
-    named = [name for name in attempt.bindings if name in words]
-    places = ", ".join(f"{name} at {attempt.bindings[name].origin}" for name in named or attempt.bindings)
-    return Problem(f"{attempt.name}: {reasons}" + (f" ({places})" if places else ""), attempt.place(named[-1] if named else ""))
+    named = attempt.named(reasons, below)
+    listed = named or {name: binding.origin for name, binding in attempt.bindings.items()}
+    places = ", ".join(f"{path} at {origin}" for path, origin in listed.items())
+    place = list(named.values())[-1] if named else attempt.place("")
+    return Problem(f"{attempt.name}: {reasons}" + (f" ({places})" if places else ""), place)
 
 
 def _reason(detail: ErrorDetails) -> str:

@@ -72,7 +72,7 @@ class _Attempt:
 
 def _attempt(source: Source, file: Path, component: type[Component] | None = None) -> _Attempt:
     table = Table(source.statements)
-    problems = [*source.problems, *check(table, source.of_site)]
+    problems = [*source.problems, *check(table, source.of_site, source.imported)]
     if component is None:
         try:
             component = top(table, shown(file))
@@ -89,7 +89,7 @@ def _resolved(made: _Attempt, source: Source, file: Path, bare: Source, plain: _
         raise ConfigError(made.problems)
     problems, noted = list(made.problems), list[str]()
     unreached = [binding for binding in made.table.bindings if binding not in made.table.reached and binding not in source.of_site]
-    if unreached and not problems:
+    if unreached and not problems and not made.builder.gaps:
         replaced = _reached_before(frozenset(unreached), [bare, source], made.component)
         noted = notes((each for each in unreached if each in replaced and _is_own(each, shown(file))), made.builder.scopes)
         problems = [problem(each, made.builder.scopes, made.component) for each in unreached if each not in replaced]

@@ -1,6 +1,6 @@
 """How a user is told of names, and of one that nothing has."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from t1x.config.component import Component
@@ -8,9 +8,15 @@ from t1x.config.component import Component
 
 def closest(name: str, options: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or nothing where no option is near."""
+    near = nearest(name, options)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def nearest(name: str, options: Iterable[str]) -> str | None:
+    """The option that `name` may be a misspelling of."""
     by_lower = {option.lower(): option for option in options}
     near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
+    return by_lower[near[0]] if near else None
 
 
 def members(kind: type[Component]) -> list[str]:
@@ -18,15 +24,22 @@ def members(kind: type[Component]) -> list[str]:
     return sorted(name for name, component in Component.registry.items() if issubclass(component, kind))
 
 
-def unknown_component(name: str) -> str:
-    """Why `name` is no component."""
+def is_nowhere(name: str) -> bool:
+    """Whether nothing that was imported explains the name: a module that wasn't may declare it."""
+    return name not in Component.kinds and name.partition(".")[0] not in Component.registry
+
+
+def unknown_component(name: str, taken: Sequence[type[Component]] = ()) -> str:
+    """Why `name` is no component; `taken` are the kinds and components that would do, where that is known."""
     if name in Component.kinds:
-        options = ", ".join(members(Component.kinds[name])) or "none yet"
-        return f"{name} is a kind, not a component; its components: {options}"
+        listed = ", ".join(members(Component.kinds[name])) or "none yet"
+        return f"{name} is a kind, not a component; its components: {listed}"
     component, dot, field = name.partition(".")
     if dot and component in Component.registry and field in Component.registry[component].model_fields:
         return f"{name} is a field; what it holds is bound by that component's own name"
-    hint = closest(name, Component.registry) or "; `t1x list` shows all, and one of your own needs an `import` of its module"
+    options: Iterable[str] = [member for each in taken for member in members(each)] if taken else Component.registry
+    command = f"t1x list {taken[0].__name__}" if len(taken) == 1 else "t1x list"
+    hint = closest(name, options) or f"; `{command}` shows those there are, and one of your own needs an `import` of its module"
     return f"no component is called {name}{hint}"
 
 

@@ -38,6 +38,8 @@ class Source:
     problems: list[Problem] = field(default_factory=list)
     complete: bool = True
     """Whether every statement could be read."""
+    imported: bool = True
+    """Whether every module could be imported."""
     of_site: set[Binding | Definition] = field(default_factory=set)
     """Statements that stand in a site's files."""
     overlay_from: int = 0
@@ -164,6 +166,7 @@ class _Walk:
             message = f"import {statement.module} fails: {type(error).__name__}: {error}"
             if isinstance(error, ModuleNotFoundError):
                 message += "; install it or put its folder on PYTHONPATH"
+            self.source.imported = False
             self.source.fail(Problem(message, statement.origin))
 
 

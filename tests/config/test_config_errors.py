@@ -39,6 +39,11 @@ def problems(path, **kwargs) -> list[str]:
         ("N = 0\nToyCount.divisor = %N", 5, ["ToyCount.divisor = 0 (from %N)", "greater than or equal to 1"]),
         ("ToyRun.basket = @ToyCount()", 4, ["ToyRun.basket takes a ToyBasket (@ToyShelf())", "not @ToyCount(), a ToyPrize"]),
         ("ToyRun.basket = 5", 4, ["ToyRun.basket takes a ToyBasket (@ToyShelf()), not 5"]),
+        ("ToyRun.basket = 'shelf'", 4, ["ToyRun.basket takes a ToyBasket (@ToyShelf()), not 'shelf'"]),
+        ("ToyRun.basket = 'ToyShelf'", 4, ["ToyRun.basket takes a ToyBasket (@ToyShelf()), not 'ToyShelf'; write @ToyShelf()"]),
+        ("ToyRun.basket = 'ToyCount'", 4, ["ToyRun.basket takes a ToyBasket (@ToyShelf()), not 'ToyCount'"]),
+        ("ToyRun.basket = @ToyCuont()", 4, ["no component is called ToyCuont; `t1x list ToyBasket` shows", "import"]),
+        ("ToyRun.paints = [@ToyLaquer()]", 4, ["no component is called ToyLaquer; did you mean 'ToyLacquer'?"]),
         ("ToyRun.basket = None", 4, ["ToyRun.basket takes a ToyBasket (@ToyShelf()), not None"]),
         ("ToyRun.basket = {}", 4, ["ToyRun.basket takes a ToyBasket (@ToyShelf()), not {}"]),
         ("ToyRun.basket = {'size': 3}", 4, ["ToyRun.basket takes a ToyBasket (@ToyShelf()), not {'size': 3}"]),
@@ -98,6 +103,41 @@ def test_a_file_that_could_not_be_read_in_full_is_not_said_to_miss_anything(writ
     assert "can't find 'toy_missing.gin'" in problem
     (problem,) = problems(write("c.gin", "ToyRun.steps 1\n"))
     assert "c.gin:1: syntax error" in problem
+
+
+def test_a_misspelt_required_field_is_one_problem(write):
+    assert problems(write("a.gin", BASE.replace("ToyRun.steps", "ToyRun.stepz"))) == [
+        "a.gin:2: ToyRun has no field stepz; did you mean 'steps'?"
+    ]
+    found = problems(write("b.gin", BASE.replace("ToyRun.steps", "ToyRun.qzxv")))
+    assert [problem.partition(";")[0].partition(" and")[0] for problem in found] == [
+        "b.gin:2: ToyRun has no field qzxv",
+        "b.gin:3: ToyRun.steps is missing",
+    ]
+
+
+def test_what_a_failed_import_may_declare_is_not_said_to_be_unknown(write):
+    text = BASE + "import toy_missing\nToyRun.basket = @ToyCrate()\nToyCrate.size = 1\nToyRun.prise = 1\nToyPrize.divisor = 1\n"
+    imports, field, kind = problems(write("a.gin", text))
+    assert imports.startswith("a.gin:4: import toy_missing fails")
+    assert field.startswith("a.gin:7: ToyRun has no field prise")
+    assert kind.startswith("a.gin:8: ToyPrize is a kind")
+
+
+def test_what_may_be_meant_for_a_field_that_is_not_built_is_not_said_to_reach_nothing(write):
+    prize = "a.gin:3: ToyRun.prize takes a ToyPrize (@ToyCount(), @ToyPenalty()), not @ToyAdam(), a ToyOptimizer"
+    assert problems(write("a.gin", BASE.replace("@ToyCount()", "@ToyAdam()") + "ToyCount.divisor = 2\n")) == [prize]
+    number = BASE.replace("3", "'x'") + "ToyPenalty.weight = 1.0\n"
+    assert [problem.partition(":")[2][:1] for problem in problems(write("b.gin", number))] == ["2", "4"]
+
+
+def test_a_rule_names_the_place_of_a_field_of_a_part(write):
+    write("a.gin", "include 'experiments/quickstart.gin'\n")
+    (problem,) = problems(write("b.gin", "include 'a.gin'\nShellHarness.context_tokens = 9000\n"))
+    assert problem.startswith("b.gin:2: Campaign: harness ShellHarness lets a trial grow to 9000 tokens")
+    assert problem.endswith("harness.context_tokens at b.gin:2)")
+    (problem,) = problems(write("c.gin", "include 'a.gin'\nQwen3Moe.max_position_embeddings = 64\n"))
+    assert "model.max_position_embeddings at c.gin:2" in problem
 
 
 def test_a_rule_between_fields_names_the_places_of_those_it_speaks_of(write):
