@@ -1,6 +1,7 @@
 """The commands. Each is thin: it loads, calls one function of a room, and prints."""
 
 import os
+import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -178,6 +179,12 @@ def check(files: Files, site: SiteName = AUTO, set: Settings = None) -> None:
 @app.command(name="list")
 def list_(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A kind, a component, or `sites`.", show_default=False)] = None,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import", metavar="MODULE", help="A module whose components are listed too. Repeatable.", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """List kinds, their components, a component's fields, or sites.
 
@@ -187,11 +194,15 @@ def list_(
       t1x list reward
       t1x list TestCountReward
       t1x list sites
+      t1x list Reward --import my_rewards
     """
     from t1x.cli.catalog import catalog
     from t1x.config import discover
+    from t1x.config.discover import import_components
 
     discover()
+    for module in imports or ():
+        import_components(module)
     typer.echo(catalog(name))
 
 
@@ -239,7 +250,8 @@ def new(
     from t1x.cli.new import write_experiment
 
     write_experiment(file, base, checkpoint)
-    typer.echo(f"{file} written. Next:\n  t1x show {file}\n  t1x run {file} --smoke\n  t1x run {file}")
+    name = shlex.quote(str(file))
+    typer.echo(f"{name} written. Next:\n  t1x show {name}\n  t1x run {name} --smoke\n  t1x run {name}")
 
 
 def _print_json(value: object) -> None:

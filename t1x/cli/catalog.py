@@ -42,7 +42,8 @@ def catalog(name: str | None) -> str:
     names = [*Component.kinds, *Component.registry, SITES]
     found = name if name in names else next((each for each in names if each.lower() == name.lower()), None)
     if found is None:
-        raise ValueError(f"no kind or component is called {name}{closest(name, names) or '; `t1x list` shows the kinds'}")
+        hint = closest(name, names) or "; `t1x list` shows the kinds."
+        raise ValueError(f"no kind or component is called {name}{hint} One that an experiment imports needs --import MODULE")
     if found == SITES:
         return _sites()
     return _kind(Component.kinds[found]) if found in Component.kinds else _component(Component.registry[found])

@@ -1,6 +1,7 @@
 """What `t1x new` writes: an experiment to start from, each line with what it sets."""
 
 import re
+import shlex
 from pathlib import Path
 
 from t1x.config import Component, Resolved, discover, load
@@ -81,8 +82,10 @@ LONGEST_CONTEXT = 4096
 
 
 def write_experiment(file: Path, base: str | None, checkpoint: Path | None) -> None:
-    """Writes a new file that loads. Raises `FileExistsError` for one that is there, `ValueError` where `base` is wrong or
-    `checkpoint` holds no model that t1x knows."""
+    """Writes a new file that loads. Raises `FileExistsError` for one that is there, `ValueError` where its name or `base` is wrong
+    or `checkpoint` holds no model that t1x knows."""
+    if not str(file).isprintable():
+        raise ValueError(f"{str(file)!r} has a character that can't be printed; choose another name")
     if file.exists():
         raise FileExistsError(f"{file} is there already; choose another name")
     if base is not None and checkpoint is not None:
@@ -93,7 +96,8 @@ def write_experiment(file: Path, base: str | None, checkpoint: Path | None) -> N
 
 
 def _head(file: Path) -> str:
-    return f"# {file.stem}: say here what it studies.\n#\n#   t1x run {file} --smoke     one tiny step\n#   t1x run {file}\n"
+    name = shlex.quote(str(file))
+    return f"# {file.stem}: say here what it studies.\n#\n#   t1x run {name} --smoke     one tiny step\n#   t1x run {name}\n"
 
 
 def _tiny() -> str:
@@ -148,4 +152,5 @@ def _about(binding: str) -> str:
     found = re.match(r"(?:[\w/]+/)?(\w+)\.(\w+) = ", binding)
     if found is None:
         return ""
-    return re.split(r"\.\s|\.$|;|(?<=\w\w\w): | \(", described(Component.registry[found[1]], found[2]))[0]
+    about = described(Component.registry[found[1]], found[2])
+    return re.split(r"\.\s|\.$|;|(?<=\w\w\w): | \(|,? e\.g\. ", about)[0]

@@ -1,5 +1,6 @@
-"""Finds the components that installed packages declare."""
+"""Finds the components that installed packages and a user's modules declare."""
 
+import importlib
 from functools import cache
 from importlib.metadata import entry_points
 
@@ -20,3 +21,14 @@ def discover() -> None:
             package = point.dist.name if point.dist else point.name
             message = f"the components of the package {package} ({point.value}) can't be imported: {type(error).__name__}: {error}"
             raise ValueError(f"{message}; repair or uninstall it") from error
+
+
+def import_components(module: str) -> None:
+    """Imports a module that declares components. Raises `ValueError` for one that can't be imported."""
+    try:
+        importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # whatever a user's module raises is that module's fault
+        message = f"import {module} fails: {type(error).__name__}: {error}"
+        if isinstance(error, ModuleNotFoundError):
+            message += "; install it or put its folder on PYTHONPATH"
+        raise ValueError(message) from error

@@ -7,12 +7,12 @@ Invariants:
 - a file is parsed once, so that reading the same experiment with and without a site gives the same statements.
 """
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from t1x.config.component import Component
+from t1x.config.discover import import_components
 from t1x.config.names import closest
 from t1x.config.places import find, in_project, shown, siblings
 from t1x.config.problem import SETTING, Origin, Problem
@@ -161,13 +161,10 @@ class _Walk:
 
     def _import(self, statement: Import) -> None:
         try:
-            importlib.import_module(statement.module)
-        except (Exception, SystemExit) as error:  # whatever a user's module raises is that module's fault
-            message = f"import {statement.module} fails: {type(error).__name__}: {error}"
-            if isinstance(error, ModuleNotFoundError):
-                message += "; install it or put its folder on PYTHONPATH"
+            import_components(statement.module)
+        except ValueError as error:
             self.source.imported = False
-            self.source.fail(Problem(message, statement.origin))
+            self.source.fail(Problem(str(error), statement.origin))
 
 
 def _parsed(path: Path) -> tuple[list[Statement], list[Problem]]:

@@ -94,7 +94,22 @@ def test_list_of_a_component_shows_its_fields(capsys):
 
 def test_list_of_a_name_that_nothing_has(capsys):
     assert main(["list", "CliWheeel"]) == 2
-    assert capsys.readouterr().err == "error: no kind or component is called CliWheeel; did you mean 'CliWheel'?\n"
+    more = "One that an experiment imports needs --import MODULE"
+    assert capsys.readouterr().err == f"error: no kind or component is called CliWheeel; did you mean 'CliWheel'? {more}\n"
+    assert main(["list", "Qzxv"]) == 2
+    assert capsys.readouterr().err == f"error: no kind or component is called Qzxv; `t1x list` shows the kinds. {more}\n"
+
+
+def test_list_of_components_that_an_experiment_imports(folder, capsys, monkeypatch):
+    monkeypatch.setattr(Component, "registry", dict(Component.registry))
+    for name in ("Sledge", "Canoe"):
+        (folder / f"cli_{name.lower()}.py").write_text(
+            f"from cli_toys import CliPart\n\n\nclass Cli{name}(CliPart):\n    'No wheels.'\n"
+        )
+    assert main(["list", "CliPart", "--import", "cli_sledge", "--import", "cli_canoe"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[3:]] == ["CliCanoe", "CliSledge", "CliWheel"]
+    assert main(["list", "--import", "cli_nothing"]) == 2
+    assert capsys.readouterr().err.startswith("error: import cli_nothing fails: ModuleNotFoundError")
 
 
 @pytest.mark.parametrize("name", ["CLIPART", "clipart", "cliwheel"])

@@ -117,3 +117,21 @@ def test_mistakes_write_nothing(folder, capsys):
         assert main(["new", "mine.gin", *arguments]) == 2
         assert message in capsys.readouterr().err
         assert not Path("mine.gin").exists()
+
+
+def test_a_name_that_a_shell_would_split_is_quoted(folder, capsys):
+    assert main(["new", "a b.gin"]) == 0
+    assert "  t1x run 'a b.gin' --smoke" in capsys.readouterr().out.splitlines()
+    assert "#   t1x run 'a b.gin'" in Path("a b.gin").read_text().splitlines()
+    assert main(["new", "a\nb.gin"]) == 2
+    assert capsys.readouterr().err == "error: 'a\\nb.gin' has a character that can't be printed; choose another name\n"
+    assert not Path("a\nb.gin").exists()
+
+
+def test_no_comment_ends_in_an_abbreviation(folder):
+    (folder / "model").mkdir()
+    (folder / "model" / "config.json").write_text(json.dumps(QWEN))
+    assert main(["new", "mine.gin", "--checkpoint", "model"]) == 0
+    comments = [line.rpartition("  # ")[2] for line in Path("mine.gin").read_text().splitlines() if "  # " in line]
+    assert len(comments) > 20
+    assert not [comment for comment in comments if comment.endswith(("e.g", "i.e", "e.g.", "i.e.", ","))]
