@@ -40,7 +40,8 @@ async def evaluate(
     `failure` gives where no trial was valid."""
     prefix, policy, at = "untrained" if step is None else "eval", policy_name(step), step or 0
     purpose = f"eval-{suite.name}-{each.mode}"
-    trials = named(purpose, at, first(assembly.suites[suite.name], each.tasks), each.attempts)
+    tasks = first(assembly.suites[suite.name], each.tasks)
+    trials = named(purpose, at, tasks, each.attempts)
     with assembly.progress.phase(f"evaluating {policy} on {suite.name}, {each.label}", len(trials)) as phase:
         try:
             batch = await rollout(
@@ -62,6 +63,12 @@ async def evaluate(
     assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{each.ending}": value for name, value in kept.items()}, at)
     assembly.progress.say(
         f"{policy} on {suite.name}, {each.label}: {SAID[each.measure]} {with_error(score.value, score.stderr)} "
-        f"of {int(metrics['tasks'])} tasks" + (f", invalid: {causes(batch.others)}" if batch.others else "")
+        f"of {int(metrics['tasks'])} tasks{fewer(len(tasks), each.tasks)}"
+        + (f", invalid: {causes(batch.others)}" if batch.others else "")
     )
     return score, list(batch.admitted)
+
+
+def fewer(have: int, wanted: int | None) -> str:
+    """What is said where a suite's pool has fewer tasks than were asked for; empty where it has enough."""
+    return "" if wanted is None or have >= wanted else f" (there are only {have}; {wanted} were asked for)"

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from rich.console import Group
 from rich.table import Table
 
 from t1x.campaign.outcome import Outcome, Score, policy_name
@@ -46,11 +47,10 @@ def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
     return written
 
 
-def summary(outcome: Outcome) -> Table:
+def summary(outcome: Outcome) -> Group:
     """Each suite's measure before, after the start, and at the last step: final state alone, mean ± standard error over tasks."""
     measures = " or ".join(dict.fromkeys(MEASURES[score.measure] for score in outcome.scores)).capitalize()
-    title = f"{measures} on held-out tasks, mean ± standard error over tasks"
-    table = Table(title=title, title_justify="left", pad_edge=False)
+    table = Table(pad_edge=False)
     table.add_column("suite")
     table.add_column("mode")
     table.add_column("tasks", justify="right")
@@ -66,7 +66,7 @@ def summary(outcome: Outcome) -> Table:
         sizes[row] = str(int(score.metrics["tasks"]))
     for row, cells in by_row.items():
         table.add_row(*row, sizes[row], *(cells.get(step, "") for step in steps))
-    return table
+    return Group(f"{measures}, mean ± standard error over tasks", table)  # a table's own title is filled up with blanks
 
 
 def _mode(score: Score) -> str:

@@ -29,7 +29,8 @@ def run_experiment(experiment: Experiment, file: Path | None = None, origins: Or
         return _run(with_name(experiment, file), file, needed)
 
 
-def _run(experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, ...]) -> Run:
+def _run(experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, ...], inside: bool = False) -> Run:
+    """`inside` is whether another experiment has this one run first."""
     console = Console()
     torch.set_num_threads(experiment.threads)
     pools = _opened(experiment)
@@ -37,8 +38,8 @@ def _run(experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, 
     def say(text: str) -> None:
         console.print(text, highlight=False, soft_wrap=True)
 
-    starts = provide(needed, lambda each: _run(each.campaign, each.file, each.prerequisites), say)
-    return until_done(run_tracked(experiment, file, needed, starts, pools, console))
+    starts = provide(needed, lambda each: _run(each.campaign, each.file, each.prerequisites, inside=True), say)
+    return until_done(run_tracked(experiment, file, needed, starts, pools, console, inside))
 
 
 def _opened(experiment: Experiment) -> Pools:

@@ -54,9 +54,10 @@ async def run_tracked(
     starts: Mapping[str, Path],
     pools: Pools,
     console: Console,
+    inside: bool,
 ) -> Run:
-    """Runs an experiment whose starts are there. Raises what ends it early; the record is on disk then, unless the run never
-    began."""
+    """Runs an experiment whose starts are there; `inside` is whether it's one of another's starts itself. Raises what ends it
+    early; the record is on disk then, unless the run never began."""
     digest = run_digest_with(experiment, needed)
     host = experiment.sandbox.build()
     try:
@@ -73,7 +74,7 @@ async def run_tracked(
             smoke=experiment.smoke,
         )
         with alive(folder):
-            return await _Running(record, experiment, host, starts, pools, console).run()
+            return await _Running(record, experiment, host, starts, pools, console, inside).run()
     finally:
         await host.close()
 
@@ -89,9 +90,10 @@ class _Running:
         starts: Mapping[str, Path],
         pools: Pools,
         console: Console,
+        inside: bool,
     ) -> None:
         self._record, self._experiment, self._host = record, experiment, host
-        self._starts, self._pools, self._console = starts, pools, console
+        self._starts, self._pools, self._console, self._inside = starts, pools, console, inside
         self._outcome = Outcome()
 
     async def run(self) -> Run:
@@ -115,14 +117,16 @@ class _Running:
         except BaseException as error:
             if begun:
                 self._end(error)
-                self._say(_stopped(folder, self._outcome))
+                self._say(_stopped(folder, self._outcome, error))
             else:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         self._end(None)
         if self._outcome.scores:
             self._console.print(summary(self._outcome))
-        self._say(_finished(folder, self._outcome, tracked.view))
+        self._say(_finished(folder, self._outcome))
+        if not self._inside:
+            self._say(f"compare runs: {tracked.view}")
         return self._record
 
     async def _work(self, tracked: TrackedRun, progress: ProgressReport) -> None:
@@ -184,12 +188,13 @@ def _final(outcome: Outcome) -> dict[str, dict[str, Measured]]:
     return found
 
 
-def _stopped(folder: Path, outcome: Outcome) -> str:
+def _stopped(folder: Path, outcome: Outcome, error: BaseException) -> str:
     made = f"{len(outcome.steps)} training steps were made" if outcome.steps else "no training step was made"
     weights = f"; the newest weights that were kept are in {outcome.checkpoint}" if outcome.checkpoint else ""
-    return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. Run the same command to begin anew."
+    advice = "Mend what stopped it and run the same command" if isinstance(error, ValueError) else "Run the same command"
+    return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. {advice} to begin anew."
 
 
-def _finished(folder: Path, outcome: Outcome, view: str) -> str:
+def _finished(folder: Path, outcome: Outcome) -> str:
     weights = [f"weights: {folder / 'checkpoints'}"] if outcome.checkpoint else []
-    return "\n".join([f"report: {folder / 'report'}", *weights, f"compare runs: {view}"])
+    return "\n".join([f"report: {folder / 'report'}", *weights])

@@ -1,5 +1,6 @@
 """What `t1x grid run --dry-run` prints."""
 
+from rich.console import Group
 from rich.table import Table
 
 from t1x.campaign.grid_plan import Guess, Plan, total
@@ -9,23 +10,23 @@ from t1x.campaign.wording import duration
 UNKNOWN = "unknown"
 
 
-def dry_run_tables(plan: Plan) -> list[Table]:
+def dry_run_tables(plan: Plan) -> list[Group]:
     """The starts that would be run first, if there are any, and the cells."""
     tables = []
     if plan.starts:
-        starts = Table(title="Starts that would be run first, once each", title_justify="left", pad_edge=False)
+        starts = Table(pad_edge=False)
         for column in ("start", "run digest", "time"):
             starts.add_column(column, no_wrap=True)
         for each in plan.starts:
             starts.add_row(each.start.experiment, each.start.run_digest, _time(each.guess))
-        tables.append(starts)
-    cells = Table(title="Cells", title_justify="left", pad_edge=False)
+        tables.append(Group("Starts that would be run first, once each", starts))
+    cells = Table(pad_edge=False)
     for column in ("cell", "seed", "run digest", "state", "time"):
         cells.add_column(column, no_wrap=column != "cell", overflow="fold")
     for planned in plan.cells:
         cell = planned.experiment.cell
         cells.add_row(cell.combination, str(cell.seed), planned.experiment.digest, planned.state, _time(planned.guess))
-    return [*tables, cells]
+    return [*tables, Group("Cells", cells)]
 
 
 def dry_run_text(cells: Cells, plan: Plan, jobs: int) -> str:

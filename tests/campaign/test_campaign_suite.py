@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from t1x.campaign.evaluate import fewer
 from t1x.campaign.suite import BenchmarkSuite, Pass, PoolSuite
 from t1x.config import load
 from t1x.config.smoke import shrink
@@ -25,6 +26,11 @@ def test_a_pool_suite_runs_the_modes_that_have_tasks() -> None:
     assert PoolSuite(name="x", pool=POOL, greedy=5, sampled=7).passes() == (greedy, sampled)
     assert PoolSuite(name="x", pool=POOL, greedy=5).passes() == (greedy,)
     assert PoolSuite(name="x", pool=POOL).passes() == ()
+
+
+def test_a_pool_with_fewer_tasks_than_were_asked_for_is_told() -> None:
+    assert fewer(8, 50) == " (there are only 8; 50 were asked for)"
+    assert fewer(8, 8) == fewer(8, None) == ""
 
 
 def test_a_benchmark_is_run_as_the_report_runs_it() -> None:
