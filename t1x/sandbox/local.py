@@ -9,6 +9,7 @@ from pydantic import BaseModel, PositiveInt
 from t1x.config import Role
 from t1x.config.requirements import program
 from t1x.sandbox.protocol import Sandbox, SandboxHost
+from t1x.sandbox.run_folder import unusable
 
 
 class LocalLimits(BaseModel):
@@ -26,14 +27,20 @@ class LocalLimits(BaseModel):
     create_concurrency: Annotated[PositiveInt, Role.PLACEMENT] = 8
     """Sandboxes being created at a time; the others wait."""
     root: Annotated[Path | None, Role.PLACEMENT] = None
-    """Folder in which the folder of all sandboxes is made; the system's temp folder where None."""
+    """Folder in which the folder of all sandboxes is made; it's made itself where it isn't there. The system's temp folder where
+    None."""
+
+    def missing(self) -> list[str]:
+        reason = unusable(self.root) if self.root is not None else None
+        return [f"folder {self.root} for sandboxes ({reason}; set {type(self).__name__}.root to another)"] if reason else []
 
 
 class BubblewrapSandbox(LocalLimits, Sandbox):
     """Each trial in Linux namespaces of its own, without network, over a read-only system; needs the program bubblewrap."""
 
     def missing(self) -> list[str]:
-        return program("bwrap", "apt-get install bubblewrap, or choose `@ProcessSandbox()`, which isolates nothing")
+        install = "apt-get install bubblewrap, or choose `@ProcessSandbox()`, which isolates nothing"
+        return [*program("bwrap", install), *super().missing()]
 
     def build(self) -> SandboxHost:
         from t1x.sandbox.local_build import build_bubblewrap

@@ -39,10 +39,12 @@ class RunFolder:
     """A folder `t1x-sandboxes-<pid>-<start>-<n>` in `base`; others may pass through it, not list it."""
 
     def __init__(self, base: Path | None, kill_marked: bool) -> None:
-        """Sweeps what dead owners left in `base` (the temp folder where None) and makes the folder. `kill_marked` has the janitor
-        also kill the processes whose environment names the folder. Raises `ValueError` where it can't."""
+        """Sweeps what dead owners left in `base` (the temp folder where None; made where it isn't there) and makes the folder.
+        `kill_marked` has the janitor also kill the processes whose environment names the folder. Raises `ValueError` where it
+        can't."""
         base = (base or Path(tempfile.gettempdir())).absolute()
         try:
+            _make(base)
             sweep(base)
             self.path = base / f"t1x-sandboxes-{os.getpid()}-{start_ticks(os.getpid())}-{next(_numbers)}"
             self.path.mkdir(mode=0o700)
@@ -64,6 +66,24 @@ class RunFolder:
             remove_tree(self.path)
             os.close(self._alive)
             self._janitor.wait_blocking(30)
+
+
+def unusable(base: Path) -> str | None:
+    """Why sandboxes can't be kept in `base`, found out without changing anything; None where they can."""
+    for folder in (base.absolute(), *base.absolute().parents):
+        if folder.exists():
+            if not folder.is_dir():
+                return f"{folder} isn't a folder"
+            return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} can't be written by this user"
+    return None
+
+
+def _make(base: Path) -> None:
+    """Makes the folder, and those above it; the sandboxes' users may pass through what was made."""
+    for folder in (*reversed(base.parents), base):
+        if not folder.exists():
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o711)  # whatever the umask
 
 
 def sweep(base: Path) -> None:

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from t1x.sandbox import run_folder
 from t1x.sandbox.isolation import Launch
 from t1x.sandbox.local import BubblewrapSandbox, ProcessSandbox
 from t1x.sandbox.probe import probe, require_confined
@@ -66,13 +67,34 @@ def test_a_bubblewrap_that_confines_nothing_is_refused():
             require_confined(bad)
 
 
-def test_a_root_that_can_not_be_used_is_named(tmp_path):
-    with pytest.raises(ValueError, match=f"{tmp_path}/none: No such file.*`root`"):
-        BubblewrapSandbox(root=tmp_path / "none").build()
+@pytest.mark.parametrize("sandbox", [BubblewrapSandbox, ProcessSandbox])
+def test_a_root_that_can_not_be_used_is_named(tmp_path, sandbox):
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(ValueError, match=f"{file}: Not a directory"):
-        BubblewrapSandbox(root=file).build()
+    for root in (file, file / "below"):
+        with pytest.raises(ValueError, match=rf"{root}: Not a directory.*`root`"):
+            run_folder.RunFolder(root, kill_marked=False)
+        line = f"folder {root} for sandboxes ({file} isn't a folder; set {sandbox.__name__}.root to another)"
+        assert line in sandbox(root=root).missing()
+    assert not any("sandboxes" in line for line in sandbox(root=tmp_path / "not" / "yet").missing())
+    assert not (tmp_path / "not").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_root_in_a_folder_of_somebody_else_is_named():
+    (line,) = ProcessSandbox(root="/t1x/sandboxes").missing()
+    assert "(/ can't be written by this user; set ProcessSandbox.root" in line
+
+
+def test_a_root_that_is_not_there_is_made(open_root):
+    before = os.umask(0o077)
+    try:
+        asyncio.run(BubblewrapSandbox(root=open_root / "a" / "b").build().close())
+    finally:
+        os.umask(before)
+    assert os.listdir(open_root / "a" / "b") == []
+    (open_root / "a" / "b").rmdir()
+    (open_root / "a").rmdir()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts sandboxes as somebody else")
