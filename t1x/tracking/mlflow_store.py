@@ -11,6 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+DEFAULT_ID = "0"
+"""Of the experiment that MLflow makes in each new store, whose artifacts would lie in the working folder."""
+
 
 def status_of(error: BaseException | None) -> str:
     """MLflow's status of a run that this ended."""
@@ -48,7 +51,11 @@ def open_store(mlflow: ModuleType, uri: str, experiment: str) -> tuple[Any, str]
     database = Path(uri.removeprefix("sqlite:///")).resolve()
     _check_sqlite(database)
     with _alone_in(database.parent):
-        return _open(mlflow, uri, experiment, str(database.parent / "artifacts"))
+        new = database.stat().st_size == 0
+        client, experiment_id = _open(mlflow, uri, experiment, str(database.parent / "artifacts"))
+        if new and experiment_id != DEFAULT_ID:
+            client.delete_experiment(DEFAULT_ID)
+        return client, experiment_id
 
 
 def _open(mlflow: ModuleType, uri: str, experiment: str, artifacts: str | None) -> tuple[Any, str]:

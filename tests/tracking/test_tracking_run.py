@@ -245,6 +245,18 @@ def test_experiment_and_store_of_the_users_choice(runs, tmp_path):
         pass
 
 
+def test_a_new_store_shows_no_experiment_but_the_runs_own(tmp_path):
+    with MLflowTracking().build(tmp_path / "one", "x"):
+        pass
+    assert [found.name for found in client(tmp_path).search_experiments()] == ["t1x"]
+
+
+def test_the_experiment_that_mlflow_makes_can_be_chosen(tmp_path):
+    with MLflowTracking(experiment="Default").build(tmp_path / "one", "x"):
+        pass
+    assert [found.name for found in client(tmp_path).search_experiments()] == ["Default"]
+
+
 def test_unwritable_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="can't be written"), MLflowTracking().build(tmp_path / "file" / "run", "x"):
