@@ -84,8 +84,9 @@ LONGEST_CONTEXT = 4096
 def write_experiment(file: Path, base: str | None, checkpoint: Path | None) -> None:
     """Writes a new file that loads. Raises `FileExistsError` for one that is there, `ValueError` where its name or `base` is wrong
     or `checkpoint` holds no model that t1x knows."""
-    if not str(file).isprintable():
-        raise ValueError(f"{str(file)!r} has a character that can't be printed; choose another name")
+    for name in (str(file), base or "", str(checkpoint or "")):
+        if not name.isprintable():
+            raise ValueError(f"{name!r} has a character that can't be printed; choose another name")
     if file.exists():
         raise FileExistsError(f"{file} is there already; choose another name")
     if base is not None and checkpoint is not None:
@@ -128,7 +129,7 @@ def _from(resolved: Resolved, base: str) -> str:
     if not lines:
         raise ValueError(f"{base} describes {with_article(root)}; a new experiment is made from a campaign or an evaluation")
     offered = "\n".join(f"# {line}" for line in commented("\n".join(lines)).splitlines())
-    about = f"# --- commonly changed: take away the # before what you change; `t1x show {base}` has the rest"
+    about = f"# --- commonly changed: take away the # before what you change; `t1x show {shlex.quote(base)}` has the rest"
     return f"include {base!r}\n\n{about}\n{offered}"
 
 

@@ -14,8 +14,8 @@ from t1x.config.digest import effective
 INDENT = "  "
 LONG = 72
 """Characters from which on a container is shown item by item."""
-COLUMN = 64
-"""The widest that the first column makes itself for the others' sake."""
+COLUMN = 60
+"""The widest that the first column gets; a longer value pushes aside what follows in its own line only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def tree(resolved: Resolved, origins: bool) -> str:
     """The text, with ANSI codes that dim what is a default. `origins` adds where each value was set."""
     root = resolved.root
     lines = [_Line(type(root).__name__, "", None), *_fields(root, type(root).__name__, 1, Role.ALGORITHM, resolved.origins)]
-    width = min(max(len(line.text) for line in lines), COLUMN)
+    width = max(len(line.text) for line in lines if len(line.text) <= COLUMN)
     roles = max(len(line.role) for line in lines)
     head = [f"{name:<5}  {text}" for name, text in heading(resolved)]
     return "\n".join([*head, "", lines[0].text, *(_printed(line, width, roles, origins) for line in lines[1:])])

@@ -35,6 +35,10 @@ class Resolved:
     path: Path
     """The file."""
 
+    def __repr__(self) -> str:
+        """Short: the tree, which may have hundreds of fields, is what `t1x show` prints."""
+        return f"Resolved({shown(self.path)!r}, site={self.root.site!r}, root={type(self.root).__name__})"
+
 
 def load(path: str | Path, *, site: str | None = None, set: Sequence[str | Setting] = ()) -> Resolved:
     """Resolves a Gin file on a site and then each Gin text of `set`, which win over both. `path` is looked up in the working

@@ -102,7 +102,11 @@ def load_pretrained(folder: str | Path, network: type[Network] = MoeTransformer)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """A folder's `config.json`. Raises `ValueError` where there is none."""
+    """A folder's `config.json`. Raises `ValueError` where there is none that can be read."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} holds no readable model: there is no such folder")
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"{folder} holds no readable model: it has no config.json (Hugging Face layout)")
     try:
         config = json.loads((folder / "config.json").read_text())
         if not isinstance(config, dict):

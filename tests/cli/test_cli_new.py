@@ -109,7 +109,9 @@ def test_mistakes_write_nothing(folder, capsys):
     (folder / "model" / "config.json").write_text(json.dumps(QWEN | {"model_type": "llama"}))
     for arguments, message in (
         (["--checkpoint", "model"], "model_type 'llama' isn't supported"),
-        (["--checkpoint", "nothing"], "nothing holds no readable model"),
+        (["--checkpoint", "nothing"], "nothing holds no readable model: there is no such folder"),
+        (["--checkpoint", "."], ". holds no readable model: it has no config.json"),
+        (["--checkpoint", "mo\ndel"], "'mo\\ndel' has a character that can't be printed"),
         (["--from", "experiments/quikstart.gin"], "did you mean 'experiments/quickstart.gin'?"),
         (["--from", "experiments/quickstart.gin", "--checkpoint", "model"], "exclude each other"),
         (["--from", "experiments/grids/reward.gin"], "describes a Grid; a new experiment is made from"),

@@ -61,6 +61,16 @@ def test_text_with_origins(folder, capsys):
         assert line in lines
 
 
+def test_a_long_value_leaves_the_columns_of_other_lines_as_they_are(folder, capsys):
+    assert main(["show", "cart.gin", "--origins", "--site", "shed"]) == 0
+    short = capsys.readouterr().out.splitlines()[4:]
+    label = "x" * 65
+    assert main(["show", "cart.gin", "--origins", "--site", "shed", "--set", f"CliCart.label = '{label}'"]) == 0
+    *others, last = capsys.readouterr().out.splitlines()[4:]
+    assert others == short[:-1]
+    assert last.startswith(f"  label = '{label}'  placement  --set ")
+
+
 def test_text_dims_defaults(folder):
     text = tree(load("cart.gin", site="shed", set=["CliCart.label = 'x'"]), origins=False)
     dimmed = {line.strip() for line in text.splitlines() if line.startswith(typer.style("", dim=True, reset=False))}

@@ -163,3 +163,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(write):
 def test_a_root_that_another_root_holds_is_not_the_top(write):
     path = write("a.gin", BASE + "ToySweep.base = @ToyRun()\n")
     assert load(path).root == ToySweep(base=ToyRun(steps=3, prize=ToyCount()))
+
+
+def test_what_was_resolved_shows_itself_in_one_short_line(write):
+    assert repr(load(write("a.gin", BASE))) == "Resolved('a.gin', site=None, root=ToyRun)"
