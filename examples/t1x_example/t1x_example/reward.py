@@ -4,8 +4,8 @@ from t1x.grading.report import VerifierReport
 from t1x.grading.reward import Reward
 
 
-class AllButOne(Reward):
-    """1 where at most one assertion fails."""
+class Tolerant(Reward):
+    """1 where no more assertions fail than are tolerated."""
 
     tolerated: int = 1
     """Assertions that may fail."""
