@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run and compare ablation grids.", context_settings=HELP)
 
-Smoke = Annotated[bool, typer.Option("--smoke", help="One tiny step of each cell, to see that all of them run.")]
+Smoke = Annotated[bool, typer.Option("--smoke", help="One tiny step of each cell, kept in the runs folder's `smoke`.")]
 
 
 @app.command()
