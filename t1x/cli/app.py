@@ -151,7 +151,7 @@ def diff(
 
 @app.command()
 def check(files: Files, site: SiteName = AUTO, set: Settings = None) -> None:
-    """Report everything that is wrong in Gin files, and in those of the campaigns that they start from.
+    """Report what is wrong in Gin files, and in those of the campaigns that they start from.
 
     \b
     Examples:

@@ -41,7 +41,9 @@ def test_every_experiment_in_a_command_loads(words, monkeypatch):
     assert load(words[2], site=site, set=settings).root
 
 
-@pytest.mark.parametrize("words", [words for words in commands("t1x") if words[1] == "list"], ids=shlex.join)
+@pytest.mark.parametrize(
+    "words", [words for words in commands("t1x") if words[1] == "list" and "--import" not in words], ids=shlex.join
+)
 def test_every_name_that_is_listed_exists(words):
     discover()
     assert catalog(words[2] if len(words) > 2 else None)
@@ -78,8 +80,34 @@ def test_the_reward_in_your_own_md_works(tmp_path):
     page = (ROOT / "docs" / "your-own.md").read_text()
     (module,) = re.findall(r"```python\n# my_rewards\.py\n(.*?)```", page, re.DOTALL)
     (tmp_path / "my_rewards.py").write_text(module)
-    (tmp_path / "mine.gin").write_text("include 'experiments/quickstart.gin'\nimport my_rewards\nCampaign.reward = @AllButOne()\n")
+    (experiment,) = re.findall(r"```gin\n(.*?import my_rewards.*?)```", page, re.DOTALL)
+    (tmp_path / "mine.gin").write_text(experiment)
     program = Path(sys.executable).with_name("t1x")
-    command = [program, "show", "mine.gin", "--site", "laptop", "--format", "gin"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert "AllButOne.tolerated = 1" in done.stdout, done.stderr
+
+    def said(*words: str) -> str:
+        done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout + done.stderr
+
+    assert "AllButOne.tolerated = 1" in said("show", "mine.gin", "--site", "laptop", "--format", "gin")
+    listing = [words for words in commands("t1x") if "--import" in words]
+    assert len(listing) == 2
+    for words in listing:
+        assert "1 where at most one assertion fails." in said(*words[1:])
+
+
+def test_no_name_of_your_own_md_is_taken_by_the_example_package():
+    page = (ROOT / "docs" / "your-own.md").read_text()
+    package = (ROOT / "examples" / "t1x_example" / "t1x_example" / "reward.py").read_text()
+    assert not set(re.findall(r"class (\w+)\(Reward\)", page)) & set(re.findall(r"class (\w+)\(Reward\)", package))
+
+
+def test_the_site_in_gin_md_is_one(tmp_path, monkeypatch):
+    (overlay,) = re.findall(r"site\.gin` of yours.*?```gin\n(.*?)```", (ROOT / "docs" / "gin.md").read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    site = tmp_path / "registry" / "sites" / "box"
+    site.mkdir(parents=True)
+    (site / "site.gin").write_text(overlay)
+    discover()
+    listed = [" ".join(line.split()) for line in catalog("sites").splitlines()]
+    assert overlay.splitlines()[0].replace("#", "box", 1) in listed
+    assert load("experiments/dense_t1_15k.gin", site="box").root.steps == 100
