@@ -19,7 +19,7 @@ def test_a_trial_may_not_outgrow_the_engine() -> None:
     said = problem("ShellHarness.context_tokens = 300", "Campaign.harness = @ShellHarness()", "EmbeddedEngine.context_length = 256")
     assert "300" in said
     assert "context_length" in said
-    assert "harness at --set 'Campaign.harness" in said
+    assert "harness.context_tokens at --set 'ShellHarness" in said
     larger = ["ShellHarness.context_tokens", "EmbeddedEngine.context_length", "Qwen3Moe.max_position_embeddings"]
     load(EXPERIMENT, set=[f"{field} = 300" for field in larger])
 
@@ -28,14 +28,14 @@ def test_the_engine_may_not_outgrow_the_model() -> None:
     said = problem("Qwen3Moe.max_position_embeddings = 255")
     assert "256" in said
     assert "max_position_embeddings" in said
-    assert "model at experiments/quickstart.gin:" in said
+    assert "model.max_position_embeddings at --set" in said
     load(EXPERIMENT, set=["Qwen3Moe.max_position_embeddings = 256"])
 
 
 def test_the_model_knows_every_id_of_the_tokenizer() -> None:
     said = problem("Qwen3Moe.vocab_size = 699")
     assert "700" in said
-    assert "model at experiments/quickstart.gin:" in said
+    assert "model.vocab_size at --set" in said
     load(EXPERIMENT, set=["Qwen3Moe.vocab_size = 700"])
 
 
