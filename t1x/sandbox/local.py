@@ -9,7 +9,6 @@ from pydantic import BaseModel, PositiveInt
 from t1x.config import Role
 from t1x.config.requirements import program
 from t1x.sandbox.protocol import Sandbox, SandboxHost
-from t1x.sandbox.run_folder import unusable
 
 
 class LocalLimits(BaseModel):
@@ -31,6 +30,8 @@ class LocalLimits(BaseModel):
     None."""
 
     def missing(self) -> list[str]:
+        from t1x.sandbox.run_folder import unusable
+
         reason = unusable(self.root) if self.root is not None else None
         return [f"folder {self.root} for sandboxes ({reason}; set {type(self).__name__}.root to another)"] if reason else []
 

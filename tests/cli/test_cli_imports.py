@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"torch", "mlflow", "transformers", "matplotlib", "tokenizers", "safetensors", "scipy", "pandas"}
+HEAVY = {"torch", "mlflow", "transformers", "matplotlib", "tokenizers", "safetensors", "scipy", "pandas", "ray", "asyncio"}
 LIGHT_BUT_NOT_FOR_HELP = {"pydantic", "numpy", "gin", "rich"}
 
 
