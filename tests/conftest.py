@@ -1,5 +1,26 @@
-"""`--hypothesis-profile=soak` tries many more examples (`make soak`)."""
+"""What all tests share: `--hypothesis-profile=soak` tries many more examples, and no test's components reach another."""
 
+import sys
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+from t1x.config import Component
+
 settings.register_profile("soak", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(autouse=True)
+def own_components() -> Iterator[None]:
+    """What a test registers, itself or by importing a module, is gone after it."""
+    modules = set(sys.modules)
+    tables = [(table, set(table)) for table in (Component.registry, Component.kinds)]
+    yield
+    for table, before in tables:
+        for name in set(table) - before:
+            module = table[name].__module__
+            if module.partition(".")[0] != "t1x":
+                del table[name]
+                if module not in modules:
+                    sys.modules.pop(module, None)
