@@ -123,7 +123,9 @@ def test_the_laptop_is_no_advice_on_the_laptop():
 
 def test_nothing_is_said_where_nothing_is_missing(monkeypatch):
     monkeypatch.setenv("T1X_TEST_KEY", "x")
-    require(NeedRoot(first=NeedsKey()))
+    root = NeedRoot(first=NeedsKey())
+    assert missing(root) == []
+    require(root)
 
 
 def test_finding_out_imports_nothing_heavy():

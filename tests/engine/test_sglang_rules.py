@@ -1,5 +1,7 @@
 """What an SGLang server can't be started with is refused when the component is built."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -25,8 +27,9 @@ def test_what_a_server_cannot_do_is_refused(fields, message):
 
 
 def test_what_it_can_do_is_taken():
-    SGLangEngine(tensor_parallel=4, expert_parallel=4, dispatcher="deepep", extra_args=("--log-level", "info"))
-    SGLangEngine(publication="disk", publication_folder="weights")
+    spread = SGLangEngine(tensor_parallel=4, expert_parallel=4, dispatcher="deepep", extra_args=("--log-level", "info"))
+    assert spread.devices == 4
+    assert SGLangEngine(publication="disk", publication_folder="weights").publication_folder == Path("weights")
 
 
 def test_owned_options_belong_to_fields():

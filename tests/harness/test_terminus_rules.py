@@ -29,7 +29,8 @@ def test_a_budget_that_does_not_fit_is_refused(fields, message):
     "fields", [{}, {"context_tokens": 19_193}, {"kept_tokens": 76_807}, {"compaction": False, "summary_tokens": 10**6}]
 )
 def test_a_budget_that_fits_is_taken(fields):
-    Terminus2Harness(**fields)
+    harness = Terminus2Harness(**fields)
+    assert {name: getattr(harness, name) for name in fields} == fields
 
 
 SIZES = st.integers(1, 20_000)

@@ -24,8 +24,8 @@ def test_what_the_provider_refuses_is_refused(fields, message):
 
 
 def test_the_quota_may_be_used_up():
-    DaytonaSandbox(create_burst=240)
-    DaytonaSandbox(quota_per_minute=366)
+    for sandbox in (DaytonaSandbox(create_burst=240), DaytonaSandbox(quota_per_minute=366)):
+        assert sandbox.creates_per_second * 60 + sandbox.create_burst == sandbox.quota_per_minute
 
 
 def test_the_key_is_in_the_variable_that_is_named(monkeypatch):
