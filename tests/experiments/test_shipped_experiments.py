@@ -37,7 +37,7 @@ def everything() -> list[Resolved]:
     """Every experiment on every site, and the base of every grid with each level of it."""
     loaded = [on(file, site) for file in EXPERIMENTS for site in SITES] + [on(file, "laptop") for file in STAND_INS]
     for grid in GRIDS:
-        base = on(grid, "laptop").root.base  # type: ignore[attr-defined]
+        base = on(grid, "laptop").root.base
         loaded += [on(base, site, *settings) for settings in levels(on(grid, "laptop").root) for site in SITES]
     return loaded
 
@@ -75,10 +75,10 @@ def test_the_production_campaign_is_the_reports() -> None:
     root = on("experiments/dense_t1_15k.gin", "cluster").root
     assert isinstance(root, Campaign)
     assert (root.batch, root.scheduler.launches(root.batch)) == (512, 560)  # 4.4, 7.4
-    assert root.training_steps(root.pool.size) == 110  # type: ignore[attr-defined]  # 6.3
+    assert root.training_steps(root.pool.size) == 110  # 6.3
     ppo = root.algorithm
-    assert ppo.actor_optimizer.lr_at(0) == pytest.approx(1e-6, rel=1e-12)  # type: ignore[attr-defined]  # 4.5
-    assert ppo.critic_optimizer.lr_at(0) == pytest.approx(1.5e-5, rel=1e-12)  # type: ignore[attr-defined]  # 4.5
+    assert ppo.actor_optimizer.lr_at(0) == pytest.approx(1e-6, rel=1e-12)  # 4.5
+    assert ppo.critic_optimizer.lr_at(0) == pytest.approx(1.5e-5, rel=1e-12)  # 4.5
     assert root.harness.context_tokens == 84_000  # 6.2
     assert [suite.every for suite in root.suites] == [10]  # Figure 12
 
@@ -91,7 +91,7 @@ def test_campaigns_are_as_long_as_the_reports(file: str, steps: int) -> None:
     """Sections 6.2 and 9.4, Figure 7; one epoch of 14,601 tasks is 28.5 batches."""
     root = on(f"experiments/{file}.gin", "cluster").root
     assert isinstance(root, Campaign)
-    assert root.training_steps(root.pool.size) == steps  # type: ignore[attr-defined]
+    assert root.training_steps(root.pool.size) == steps
 
 
 @pytest.mark.parametrize("file", [file for file in EXPERIMENTS if file not in GRIDS and "quickstart" not in file])
@@ -99,5 +99,5 @@ def test_stand_ins_keep_the_order_of_sizes(file: str) -> None:
     """A pool on the laptop is as much smaller as every other: within a percent of a 29th, so that epochs mean the same."""
     here, there = on(file, "laptop").root, on(file, "cluster").root
     if isinstance(here, Campaign) and isinstance(there, Campaign):
-        ratio = there.pool.size / here.pool.size  # type: ignore[attr-defined]
+        ratio = there.pool.size / here.pool.size
         assert ratio == pytest.approx(15_000 / 512, rel=0.01)
