@@ -29,6 +29,7 @@ import t1x.tracking.mlflow_tracking
 import t1x.training.algorithm
 import t1x.training.fine_tuning
 import t1x.training.megatron
+import t1x.training.objective
 import t1x.training.optimizer
 import t1x.training.trainer
 import t1x.trajectory.stitcher

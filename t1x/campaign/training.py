@@ -56,7 +56,7 @@ class TrainingStep:
             with clock.measure("critic"):
                 values = self._trainer.values(batch)
         advantages, returns = self._algorithm.advantages(batch, values)
-        metrics |= self._algorithm.metrics(batch)
+        metrics |= self._algorithm.metrics(rolled.admitted)
         with clock.measure("actor"):
             behaviour = self._trainer.log_probs(batch, router.behaviour)
         if values is not None:

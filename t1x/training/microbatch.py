@@ -33,6 +33,8 @@ class MicroBatch:
     routing: npt.NDArray[np.integer] | None
     """[b, T, layers, k]; padding holds k distinct experts, rotated by position so that none is overloaded. None unless asked
     for."""
+    samples: Ints
+    """[m]: the row that a kept position stands in."""
     places: Ints
     """[m]: where the kept positions stand in flat vectors over all loss tokens."""
 
@@ -75,6 +77,7 @@ def pack(trajectories: Sequence[Trajectory], indices: Ints, offsets: Ints, exper
         targets=np.concatenate([sample.token_ids[sample.loss_mask] for sample in samples]).astype(np.int64),
         temperatures=np.repeat(np.array([sample.temperature for sample in samples], dtype=np.float32), counts),
         routing=routing,
+        samples=np.repeat(np.arange(len(samples)), counts),
         places=np.concatenate([offset + np.arange(count) for offset, count in zip(offsets[indices], counts, strict=True)]),
     )
 

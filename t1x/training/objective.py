@@ -1,36 +1,50 @@
-"""The objectives of PPO, a value for each loss token. Pure functions of tensors [m]; the caller divides sums by the loss tokens of
-the whole optimizer step, so nothing depends on the split into micro-batches."""
+"""What a policy's update minimises."""
 
-import torch
-from torch import Tensor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from pydantic import Field
 
-def token_logprobs(logits: Tensor, targets: Tensor, temperatures: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probabilities [m] of `targets` [m] and the entropy [m] (nats, no gradient) of softmax(logits / temperature), logits [m,
-    V]."""
-    all_logprobs = torch.log_softmax(logits / temperatures[:, None], dim=-1)
-    with torch.no_grad():
-        entropy = -(all_logprobs.exp() * all_logprobs).sum(dim=-1)
-    return all_logprobs.gather(1, targets[:, None]).squeeze(1), entropy
+from t1x.config import Component
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
-def clipped_surrogate(ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
-    """-min(r Â, clip(r, 1 - ε, 1 + ε) Â), the summand of Eq. 18."""
-    return -torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """An objective on m loss tokens."""
+
+    losses: "Tensor"
+    """[m], with gradient; the trainer adds them up under the normaliser's weights."""
+    watched: "dict[str, Tensor]" = field(default_factory=dict)
+    """Metric to its value at each token [m], without gradient; logged as `actor/<metric>`, the mean over loss tokens."""
 
 
-def clipped_value_error(values: Tensor, old_values: Tensor, returns: Tensor, clip: float) -> Tensor:
-    """max((V - R̂)², (V_clip - R̂)²) with V_clip = V_old + clip(V - V_old, ±clip), the summand of Eq. 17."""
-    clipped = old_values + (values - old_values).clamp(-clip, clip)
-    return torch.maximum((values - returns).square(), (clipped - returns).square())
+class Objective(Component):
+    """What a policy's update minimises: a value for each loss token."""
+
+    off_policy: ClassVar[bool] = True
+    """Whether it compares with the behaviour policy, so that the pass that gives o is needed."""
+
+    def losses(self, logprobs: "Tensor", behaviour: "Tensor | None", advantages: "Tensor", samples: "Tensor") -> Losses:
+        """The losses of m loss tokens from their current log-probabilities c [m] (with gradient), the behaviour policy's o [m]
+        (None unless `off_policy`) and their advantages Â [m]. `samples` [m] int64 numbers the samples from 0, in order; a sample's loss
+        tokens are all there and stand together."""
+        raise NotImplementedError
 
 
-def kl_estimate(ratio: Tensor) -> Tensor:
-    """Estimate of KL(behaviour ‖ current) from tokens that the behaviour policy sampled: r - 1 - log r, unbiased and never negative
-    (Schulman's k3)."""
-    return ratio - 1 - ratio.log()
+class ClippedSurrogate(Objective):
+    """PPO's -min(r Â, clip(r, 1 - ε, 1 + ε) Â) with r = exp(c - o), a ratio for each token (Eq. 18)."""
 
+    clip: Annotated[float, Field(gt=0)] = 0.2
+    """ε (report: 0.2)."""
 
-def outside_clip(ratio: Tensor, clip: float) -> Tensor:
-    """1 where the ratio has left [1 - ε, 1 + ε], else 0; its mean is the clip fraction."""
-    return ((ratio - 1).abs() > clip).to(ratio.dtype)
+    def losses(self, logprobs: "Tensor", behaviour: "Tensor | None", advantages: "Tensor", samples: "Tensor") -> Losses:
+        from t1x.training.surrogate import clipped_surrogate, kl_estimate, outside_clip
+
+        assert behaviour is not None, "it is off-policy"
+        ratio = (logprobs - behaviour).exp()
+        loss = clipped_surrogate(ratio, advantages, self.clip)
+        ratio = ratio.detach()
+        return Losses(loss, {"clip_fraction": outside_clip(ratio, self.clip), "kl": kl_estimate(ratio), "ratio_mean": ratio})

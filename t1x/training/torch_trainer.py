@@ -3,10 +3,11 @@
 Invariants:
 - the behaviour pass and the first pass of an update go through the same mini- and micro-batches, so that with the same weights they
   are equal to the last bit;
-- losses are sums over tokens divided by the loss tokens of the whole optimizer step, so micro-batches change no result.
+- losses are sums over tokens under weights that are known from the whole optimizer step, so micro-batches change no result.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from t1x.model.checkpoint import to_hf
+from t1x.model.checkpoint import load_hf, to_hf
 from t1x.model.router import RouterMode
 from t1x.model.transformer import MoeTransformer
 from t1x.model.value import ValueModel
@@ -23,7 +24,8 @@ from t1x.training.batch import Batch
 from t1x.training.explained_variance import ExplainedVariance, trial_explained_variance
 from t1x.training.microbatch import MicroBatch, pack, split
 from t1x.training.mismatch import gap_metrics
-from t1x.training.objective import clipped_surrogate, clipped_value_error, kl_estimate, outside_clip, token_logprobs
+from t1x.training.normalizer import loss_weights
+from t1x.training.surrogate import clipped_value_error, token_logprobs
 from t1x.training.torch_optimizer import TorchOptimizer
 from t1x.training.trainer import TorchTrainer
 
@@ -34,6 +36,8 @@ class TorchTrainerWorker:
     """The networks and their optimizers; what each method means stands at `TrainerWorker`."""
 
     def __init__(self, spec: TorchTrainer, algorithm: Algorithm, actor: MoeTransformer, critic: ValueModel | None) -> None:
+        self.version = 0
+        self._retained: dict[int, dict[str, Tensor]] = {}
         assert (critic is None) == (algorithm.critic is None), "there is a critic where the algorithm has one"
         self.spec, self.algorithm, self.actor, self.critic = spec, algorithm, actor, critic
         self.actor_optimizer = algorithm.actor.optimizer.build(actor.parameters())
@@ -60,12 +64,12 @@ class TorchTrainerWorker:
         assert optimizer is not None
         means, skipped = _Means(), optimizer.skipped
         for part in _steps(batch, update):
-            tokens = int(batch.counts[part].sum())
+            weights = loss_weights(batch, part, update.normalizer)
             for micro in self._microbatches(batch, part):
                 values = self._values(micro)
                 old, target = _at(micro.places, old_values, values), _at(micro.places, returns, values)
                 error = clipped_value_error(values, old, target, update.clip)
-                (error.sum() / tokens).backward()
+                (error * _at(micro.places, weights, error)).sum().backward()
                 means.add(loss=error, value_clip_fraction=((values - old).abs() > update.clip).double())
             means.add(grad_norm=torch.tensor([optimizer.step()]))
         explained = {
@@ -83,24 +87,22 @@ class TorchTrainerWorker:
         return {f"critic/{name}": value for name, value in metrics.items()}
 
     def update_actor(
-        self, batch: Batch, advantages: TokenVector, behaviour_logprobs: TokenVector, mode: RouterMode
+        self, batch: Batch, advantages: TokenVector, behaviour_logprobs: TokenVector | None, mode: RouterMode
     ) -> dict[str, float]:
+        assert behaviour_logprobs is not None
         update, optimizer = self.algorithm.actor, self.actor_optimizer
         means, skipped = _Means(), optimizer.skipped
         current = np.empty(batch.loss_tokens)
         for part in batch.minibatches(update.minibatches, epoch=0)[1:]:
             self._log_probs_of(part, batch, mode, into=current)
         for step, part in enumerate(_steps(batch, update)):
-            tokens = int(batch.counts[part].sum())
+            weights = loss_weights(batch, part, update.normalizer)
             for micro in self._microbatches(batch, part, mode):
                 logprobs, entropy = self._logprobs(micro, mode)
                 old, advantage = _at(micro.places, behaviour_logprobs, logprobs), _at(micro.places, advantages, logprobs)
-                ratio = (logprobs - old).exp()
-                loss = clipped_surrogate(ratio, advantage, update.clip)
-                (loss.sum() / tokens).backward()
-                ratio = ratio.detach()
-                clipped = outside_clip(ratio, update.clip)
-                means.add(loss=loss, entropy=entropy, ratio_mean=ratio, clip_fraction=clipped, kl=kl_estimate(ratio))
+                found = update.objective.losses(logprobs, old, advantage, torch.from_numpy(micro.samples))
+                (found.losses * _at(micro.places, weights, logprobs)).sum().backward()
+                means.add(loss=found.losses, entropy=entropy, **found.watched)
                 if step == 0:
                     current[micro.places] = logprobs.detach().numpy()
             means.add(grad_norm=torch.tensor([optimizer.step()]))
@@ -109,19 +111,39 @@ class TorchTrainerWorker:
             batch.sampler_logprobs, behaviour_logprobs, current
         )
 
+    def retain(self) -> None:
+        self._retained[self.version] = {name: tensor.clone() for name, tensor in to_hf(self.actor).items()}
+
+    def release(self, older_than: int) -> None:
+        self._retained = {version: weights for version, weights in self._retained.items() if version >= older_than}
+
     def weights(self) -> dict[str, Any]:
         return dict(to_hf(self.actor))
 
+    def critic_weights(self) -> dict[str, Any] | None:
+        return None if self.critic is None else dict(to_hf(self.critic))
+
+    def load_weights(self, actor: Mapping[str, Any], critic: Mapping[str, Any] | None) -> None:
+        load_hf(self.actor, actor)
+        if self.critic is not None and critic is not None:
+            load_hf(self.critic, critic)
+
     def state_dict(self) -> dict[str, Any]:
-        return {name: part.state_dict() for name, part in self._parts().items()}
+        optimizers = {name: deepcopy(part.state_dict()) for name, part in self._optimizers().items()}
+        return {**optimizers, "version": self.version, "retained": {str(key): value for key, value in self._retained.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, part in self._parts().items():
+        for name, part in self._optimizers().items():
             part.load_state_dict(state[name])
+        self.version = state["version"]
+        self._retained = {int(version): dict(weights) for version, weights in state["retained"].items()}
 
-    def _parts(self) -> dict[str, Any]:
-        parts = {"actor": self.actor, "actor_optimizer": self.actor_optimizer}
-        return parts if self.critic is None else parts | {"critic": self.critic, "critic_optimizer": self.critic_optimizer}
+    def close(self) -> None:
+        self._retained.clear()
+
+    def _optimizers(self) -> dict[str, TorchOptimizer]:
+        found = {"actor_optimizer": self.actor_optimizer}
+        return found if self.critic_optimizer is None else found | {"critic_optimizer": self.critic_optimizer}
 
     def _microbatches(self, batch: Batch, samples: Samples, mode: RouterMode = RouterMode.FREE) -> Iterator[MicroBatch]:
         experts = None if mode is RouterMode.FREE else self.actor.config.num_experts

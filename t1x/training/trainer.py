@@ -1,5 +1,6 @@
 """The trainer: what computes over batches and updates the networks."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pydantic import Field
@@ -17,32 +18,54 @@ if TYPE_CHECKING:
 
 class TrainerWorker(Protocol):
     """A living trainer. A step calls `values`, `log_probs`, `update_critic`, `update_actor` in this order: the critic's values
-    anchor the advantages before it is updated, and the behaviour log-probabilities are of the weights that sampled. Where the
-    algorithm has no critic, `values` and `update_critic` aren't called."""
+    anchor the advantages before it is updated, and the behaviour log-probabilities are of the weights that sampled. What an
+    algorithm has no use for isn't called. Every result is over the whole batch, however the work is spread."""
+
+    version: int
+    """Policy version of the actor's weights. Whoever updates them sets it to the next one then."""
 
     def values(self, batch: Batch) -> TokenVector:
         """V_old: the critic's value of each loss token, read one position before it. Free routing."""
 
     def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
-        """o: the actor's log-probabilities at each sample's temperature, no gradient. Bit-equal to what `update_actor` computes
-        first for the same batch and weights."""
+        """o: log-probabilities at each sample's temperature, no gradient, of the weights of the version that sampled each loss
+        token: the actor's own where that is `version` (bit-equal then to what `update_actor` computes first), else retained ones. Raises
+        `ValueError` for a version that isn't there."""
 
     def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
         """Minimises Eq. 17; returns `critic/*`."""
 
     def update_actor(
-        self, batch: Batch, advantages: TokenVector, behaviour_logprobs: TokenVector, mode: RouterMode
+        self, batch: Batch, advantages: TokenVector, behaviour_logprobs: TokenVector | None, mode: RouterMode
     ) -> dict[str, float]:
-        """Minimises Eq. 18; returns `actor/*` and `mismatch/*`."""
+        """Minimises the algorithm's objective; returns `actor/*` and, where there are behaviour log-probabilities,
+        `mismatch/*`."""
+
+    def retain(self) -> None:
+        """Keeps a copy of the actor's weights as those of `version` (host memory)."""
+
+    def release(self, older_than: int) -> None:
+        """Forgets retained weights of versions below this one."""
 
     def weights(self) -> dict[str, Any]:
-        """The actor's weights by Hugging Face name, to be published or saved; views, so whoever keeps them across an update copies
-        them."""
+        """The actor's weights by Hugging Face name, to be published or saved; may be views, so whoever keeps them across an update
+        copies them."""
+
+    def critic_weights(self) -> dict[str, Any] | None:
+        """The critic's, alike; None where there is none."""
+
+    def load_weights(self, actor: Mapping[str, Any], critic: Mapping[str, Any] | None) -> None:
+        """Takes over both networks' weights by Hugging Face name."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on bit for bit: networks, optimizers, step counts."""
+        """All beside the networks' weights that is needed to go on bit for bit, in nested dicts and lists of tensors and plain
+        values: optimizers and their counts, retained weights, version. Copies, so that it may be written later."""
 
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from there. Raises `ValueError` where the state is of another model or algorithm."""
+
+    def close(self) -> None:
+        """Ends processes and frees memory."""
 
 
 class Trainer(Component):
@@ -60,8 +83,11 @@ class Trainer(Component):
         """Why it can't train this model and what to set; empty where it can."""
         return ""
 
-    def build(self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm) -> TrainerWorker:
-        """The living trainer of these networks; `critic` is None where the algorithm has none."""
+    def build(
+        self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm, steps: int | None = None
+    ) -> TrainerWorker:
+        """The living trainer of these networks; `critic` is None where the algorithm has none. `steps` is how many rollout batches
+        the run trains on in all, for learning rates that end with it."""
         raise NotImplementedError
 
 
@@ -73,7 +99,9 @@ class TorchTrainer(Trainer):
     tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1024
     """Padded tokens of one forward pass; bounds memory and padding, changes no result. A longer sample is alone in its pass."""
 
-    def build(self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm) -> TrainerWorker:
+    def build(
+        self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm, steps: int | None = None
+    ) -> TrainerWorker:
         from t1x.training.torch_trainer import TorchTrainerWorker
 
         return TorchTrainerWorker(self, algorithm, actor, critic)

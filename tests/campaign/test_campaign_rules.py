@@ -43,6 +43,6 @@ def test_the_bundled_tokenizer_says_how_many_ids_it_has() -> None:
     assert BundledTokenizer().vocab_size == BundledTokenizer().build().vocab_size
 
 
-@pytest.mark.parametrize("binding", ["Campaign.temperature = 1e999", "actor/Adam.lr = 1e999", "PPO.clip = 1e999"])
+@pytest.mark.parametrize("binding", ["Campaign.temperature = 1e999", "actor/Adam.lr = 1e999", "ClippedSurrogate.clip = 1e999"])
 def test_a_number_is_finite(binding: str) -> None:
     assert "finite" in problem(binding)

@@ -46,7 +46,7 @@ def test_a_changed_start_makes_another_run(tmp_path: Path) -> None:
     assert run_digest_of(root) == before
     write(tmp_path, "far", None, "Campaign.threads = 2")
     assert run_digest_of(root) == before, "where it runs changes nothing"
-    write(tmp_path, "far", None, "PPO.clip = 0.1")
+    write(tmp_path, "far", None, "ClippedSurrogate.clip = 0.1")
     assert run_digest_of(root) != before, "the start of its start has changed"
 
 

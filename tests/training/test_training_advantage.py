@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,7 +100,8 @@ def test_a_group_without_spread_has_no_advantage_and_is_counted(make_trajectory)
     nothing = np.repeat([True] * 3 + [False] * 3 + [True] * 3 + [False] * 3, batch.counts)
     assert (advantages[nothing] == 0).all()
     assert advantages[~nothing].any()
-    assert algorithm.metrics(batch) == {"grpo/degenerate_groups": 0.5}
+    trials = [SimpleNamespace(reward=reward) for reward in rewards]
+    assert algorithm.metrics(trials) == {"grpo/degenerate_groups": 0.5}
 
 
 def test_the_mean_square_of_a_groups_advantages_is_1():

@@ -11,6 +11,7 @@ from t1x.model.checkpoint import to_hf
 from t1x.model.router import RouterMode
 from t1x.training.algorithm import GRPO, PPO
 from t1x.training.batch import Batch
+from t1x.training.objective import ClippedSurrogate
 from t1x.training.optimizer import Adam
 from t1x.training.trainer import TorchTrainer
 from t1x.trajectory.records import Trajectory, VersionSpan
@@ -294,8 +295,8 @@ def test_grpo_learns_which_actions_pay_without_a_critic(config):
 
 
 def test_grpos_update_is_ppos_of_the_same_advantages(config, make_trainer, make_batch):
-    ppo = make_trainer(actor_epochs=2, minibatches=2, clip=0.1)
-    algorithm = GRPO(optimizer=Adam(lr=1e-3, clip_norm=1e9), epochs=2, minibatches=2, clip=0.1)
+    ppo = make_trainer(actor_epochs=2, minibatches=2, objective=ClippedSurrogate(clip=0.1))
+    algorithm = GRPO(optimizer=Adam(lr=1e-3, clip_norm=1e9), epochs=2, minibatches=2, objective=ClippedSurrogate(clip=0.1))
     grpo = TorchTrainer(tokens_per_microbatch=64).build(config.build(seed=0), None, algorithm)
     random = np.random.default_rng(14)
     batch = make_batch(random)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from t1x.training.objective import clipped_surrogate, clipped_value_error, kl_estimate, outside_clip, token_logprobs
+from t1x.training.surrogate import clipped_surrogate, clipped_value_error, kl_estimate, outside_clip, token_logprobs
 
 
 def softmax(row):
