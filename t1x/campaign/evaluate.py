@@ -9,7 +9,7 @@ from t1x.campaign.suite import Pass, Suite
 from t1x.campaign.validity import causes, failure
 from t1x.campaign.wording import with_error
 from t1x.engine.protocol import EngineWorker
-from t1x.rollout.metrics import evaluation_metrics
+from t1x.rollout.evaluation import evaluation_metrics
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
@@ -59,8 +59,7 @@ async def evaluate(
         raise failure(f"evaluation of {policy} on {suite.name} has no valid trial", batch.others)
     metrics = evaluation_metrics([*batch.admitted, *batch.others])
     score = Score(step, suite.name, each.mode, each.ending, each.label, each.measure, metrics)
-    kept = {name: value for name, value in metrics.items() if not name.startswith("family/")}
-    assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{each.ending}": value for name, value in kept.items()}, at)
+    assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{each.ending}": value for name, value in metrics.items()}, at)
     assembly.progress.say(
         f"{policy} on {suite.name}, {each.label}: {SAID[each.measure]} {with_error(score.value, score.stderr)} "
         f"of {int(metrics['tasks'])} tasks{fewer(len(tasks), each.tasks)}"
