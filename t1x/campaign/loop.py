@@ -16,7 +16,7 @@ from t1x.rollout.streams import stream
 async def run_loop(assembly: TrainingAssembly, folder: Path, outcome: Outcome) -> None:
     """Runs the whole campaign. Raises what stops it; `outcome` then holds what there was."""
     campaign = assembly.experiment
-    engine = campaign.engine.build(campaign.model, to_hf(assembly.policy))
+    engine = campaign.engine.build(campaign.model, to_hf(assembly.policy), deterministic=campaign.deterministic)
     try:
         await _evaluate(assembly, engine, outcome, None)
         await campaign.start.prepare(assembly)

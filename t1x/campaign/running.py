@@ -59,7 +59,7 @@ async def run_tracked(
     """Runs an experiment whose starts are there; `inside` is whether it's one of another's starts itself. Raises what ends it
     early; the record is on disk then, unless the run never began."""
     digest = run_digest_with(experiment, needed)
-    host = experiment.sandbox.build()
+    host = experiment.sandbox.build(deterministic=experiment.deterministic)
     try:
         folder = new_folder(experiment.runs, f"{experiment.name}-{digest[:SHOWN]}-{experiment.seed}")
         record = Run(

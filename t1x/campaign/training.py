@@ -81,6 +81,7 @@ class TrainingStep:
                 scheduler=campaign.scheduler,
                 run=self._assembly.runner(self._engine, purpose, step, Decoding(campaign.temperature)),
                 concurrency=campaign.concurrency,
+                deterministic=campaign.deterministic,
                 on_trial=lambda _: phase.advance(),
             )
         if not rolled.admitted:
