@@ -46,7 +46,8 @@ def _entropy_collapse(entropies: Sequence[float], share: float, window: int) -> 
         return None
     return (
         f"the policy's entropy fell to {recent:.3g} nats a token, from {early:.3g} in the first {window} steps: it hardly "
-        f"explores. Look at rollout/reward_mean and eval/*/repeated_turns; lower the actor's learning rate, or raise Campaign.temperature"
+        f"explores. Look at rollout/reward_mean and eval/*/repeated_turns; lower the actor's learning rate, or raise "
+        f"Campaign.temperature"
     )
 
 
