@@ -144,6 +144,7 @@ class _Running:
         if isinstance(experiment, Campaign):
             assert self._pools.training is not None, "a campaign has a pool"
             steps = experiment.training_steps(len(self._pools.training))
+            self._record = replace(self._record, steps=steps).save()
             assembly = TrainingAssembly(**shared, pool=self._pools.training, steps=steps)
             await run_loop(assembly, self._record.folder, self._outcome)
         else:
