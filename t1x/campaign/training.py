@@ -64,6 +64,7 @@ class TrainingStep:
                 metrics |= self._trainer.update_critic(batch, values, returns)
         with clock.measure("actor"):
             metrics |= self._trainer.update_actor(batch, advantages, behaviour, router.update)
+            self._trainer.version = step
         with clock.measure("publish"):
             await self._engine.publish(step, self._trainer.weights())
         return metrics | clock.metrics(), rolled
