@@ -310,6 +310,8 @@ def test_killed_before_any_file_operation_of_a_save(tmp_path: Path, already: boo
         reached.add(newest.name)
         assert equal(newest, checkpoint(newest.index))
         assert said == [] or (already and newest.name == "step-3")
+        unsound = {path.name for path in folder.iterdir() if path.is_dir() and verify(path)}
+        assert unsound == ({"step-4"} if said else set())
         again.save(checkpoint(newest.index + 1))
         wanted = {"step-2": "weights", "step-3": "full", "step-4": "full"}
         assert kinds(folder) == (wanted if newest.index == 3 else {"step-2": "weights", "step-4": "full", "step-5": "full"})
