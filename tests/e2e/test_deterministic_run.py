@@ -70,6 +70,7 @@ def test_two_runs_are_equal_to_the_bit_however_their_trials_interleave(tmp_path:
     slow_down(monkeypatch, 1)
     slowly_logged, slow_weights = run(tmp_path / "two", "Campaign.concurrency = 40")
     assert len(logged) > 5
+    assert any("rollout/retention/length/below_64" in line for line in logged), "it oversamples"
     for line, slow_line in zip(logged, slowly_logged, strict=True):
         assert {name: value for name, value in line.items() if slow_line.get(name) != value} == {}
         assert set(line) == set(slow_line)
