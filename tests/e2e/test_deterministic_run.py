@@ -22,10 +22,14 @@ SMALLER = (
     "ReplayRouting.update = 'replay_with_grad'",
     "Campaign.router = @ReplayRouting()",
     "train/SyntheticPool.size = 20",
+    "demo/SyntheticPool.size = 6",
+    "SupervisedStart.verified = 2",
+    "Supervised.steps = 2",
+    "Campaign.batch = 6",
     "Campaign.critic_warmup = 0",
     "held_out/PoolSuite.greedy = 0",
-    "held_out/PoolSuite.sampled = 3",
-    "new_families/PoolSuite.greedy = 2",
+    "held_out/PoolSuite.sampled = 2",
+    "new_families/PoolSuite.greedy = 0",
     "validation/PoolSuite.greedy = 2",
 )
 
