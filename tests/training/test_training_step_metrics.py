@@ -29,3 +29,13 @@ def test_values_that_are_not_finite_are_left_out():
     metrics = StepMetrics()
     metrics.add(loss=torch.tensor([1.0, float("nan"), 3.0]), entropy=torch.tensor([float("inf")]))
     assert metrics.values() == {"loss": 2.0}
+
+
+def test_merged_shares_are_the_whole():
+    random = np.random.default_rng(1)
+    ratios, whole, shares = random.lognormal(size=50), StepMetrics(), [StepMetrics() for _ in range(3)]
+    whole.add(ratio=torch.from_numpy(ratios), loss=torch.from_numpy(ratios))
+    for share, part in zip(shares, np.split(ratios, [20, 20]), strict=True):
+        if len(part):
+            share.add(ratio=torch.from_numpy(part), loss=torch.from_numpy(part))
+    assert StepMetrics.merged(shares).values() == pytest.approx(whole.values())
