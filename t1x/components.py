@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401
 import t1x.campaign.campaign
+import t1x.campaign.checkpointing
 import t1x.campaign.evaluation
 import t1x.campaign.grid
 import t1x.campaign.runtime

@@ -9,7 +9,7 @@ from t1x.campaign.suite import Pass, Suite
 from t1x.campaign.validity import causes, failure
 from t1x.campaign.wording import with_error
 from t1x.engine.protocol import EngineWorker
-from t1x.rollout.metrics import evaluation_metrics
+from t1x.rollout.evaluation import evaluation_metrics
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll

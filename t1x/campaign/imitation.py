@@ -10,7 +10,7 @@ from t1x.campaign.validity import failure
 from t1x.grading.reward import Reward
 from t1x.harness.records import EndedBy
 from t1x.rollout.demonstrate import demonstrate
-from t1x.rollout.metrics import evaluation_metrics
+from t1x.rollout.evaluation import evaluation_metrics
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
 

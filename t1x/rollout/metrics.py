@@ -1,11 +1,10 @@
-"""What a rollout or an evaluation comes to, as numbers. Pure functions of trials; nothing undefined is reported."""
+"""What a rollout comes to, as numbers. Pure functions of trials; nothing undefined is reported."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from t1x.grading.report import VerifierReport
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import RolloutBatch, Trial
 
@@ -53,41 +52,3 @@ def _phases(trials: Iterable[Trial]) -> dict[str, float]:
         for phase, value in trial.timings.items():
             seconds[f"time/trial_{phase}"].append(value)
     return {phase: float(np.mean(values)) for phase, values in seconds.items()}
-
-
-def evaluation_metrics(trials: Sequence[Trial]) -> dict[str, float]:
-    """Shares of tasks resolved and of assertions that hold, with standard errors: `resolved_rate`, `resolved_rate_se`,
-    `partial_credit` (mean P/T), `partial_credit_se`, the same under `family/<name>/` (a task counts in each of its families) and
-    `difficulty/<name>/`; mean turns; how many trials were valid and invalid (those are in no rate), how many tasks those are of.
-
-    Attempts at a task are averaged first, and a standard error is that of a mean of task means (attempts at one task aren't
-    independent); left out for a single task."""
-    valid = [trial for trial in trials if trial.ended_by.counts and trial.report is not None]
-    groups: dict[str, list[Trial]] = defaultdict(list)
-    for trial in valid:
-        groups[""].append(trial)
-        groups[f"difficulty/{trial.task.difficulty}/"].append(trial)
-        for family in sorted(set(trial.task.families)):
-            groups[f"family/{family}/"].append(trial)
-    metrics = {"valid": float(len(valid)), "invalid": float(len(trials) - len(valid))}
-    if valid:
-        metrics["tasks"] = float(len({trial.task.name for trial in valid}))
-        metrics["turns_mean"] = float(np.mean([len(trial.turns) for trial in valid]))
-    for prefix, group in groups.items():
-        metrics |= {f"{prefix}{name}": value for name, value in _scores(group).items()}
-    return metrics
-
-
-def _scores(trials: Sequence[Trial]) -> dict[str, float]:
-    attempts: dict[str, list[VerifierReport]] = defaultdict(list)
-    for trial in trials:
-        assert trial.report is not None
-        attempts[trial.task.name].append(trial.report)
-    resolved = [float(np.mean([report.resolved for report in reports])) for reports in attempts.values()]
-    credit = [float(np.mean([report.passed / max(report.total, 1) for report in reports])) for reports in attempts.values()]
-    return _mean("resolved_rate", resolved) | _mean("partial_credit", credit)
-
-
-def _mean(name: str, values: Sequence[float]) -> dict[str, float]:
-    mean = {name: float(np.mean(values))}
-    return mean | ({f"{name}_se": float(np.std(values, ddof=1) / np.sqrt(len(values)))} if len(values) > 1 else {})
