@@ -90,6 +90,12 @@ class Campaign(Experiment):
         return self
 
     @model_validator(mode="after")
+    def _scheduler_is_deterministic(self) -> Self:
+        if self.deterministic and (reason := self.scheduler.indeterminism()):
+            raise ValueError(f"deterministic is set, but scheduler {type(self.scheduler).__name__}: {reason}")
+        return self
+
+    @model_validator(mode="after")
     def _reward_is_reported(self) -> Self:
         if self.reward.dense and not self.pool.per_assertion:
             raise ValueError(

@@ -14,7 +14,7 @@ async def run_evaluation(assembly: Assembly, outcome: Outcome) -> None:
     evaluation = assembly.experiment
     assert isinstance(evaluation, Evaluation), "campaigns have a loop of their own"
     await evaluation.start.prepare(assembly)
-    engine = evaluation.engine.build(evaluation.model, to_hf(assembly.policy))
+    engine = evaluation.engine.build(evaluation.model, to_hf(assembly.policy), deterministic=evaluation.deterministic)
     deadline = asyncio.timeout(evaluation.total_deadline)
     try:
         async with deadline:

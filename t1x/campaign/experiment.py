@@ -70,6 +70,9 @@ class Experiment(Root):
     """Folder that gets one folder a run."""
     name: Annotated[str, Role.PLACEMENT, Field(pattern=r"^[\w.-]*$")] = ""
     """What its run is called; the file's name where empty."""
+    deterministic: Annotated[bool, Role.SCALE] = False
+    """Whether a run's results depend on nothing but configuration and seed, to the bit: not on the clock, on which trials run side
+    by side or on where it was interrupted. Sampling is slower then, and agents see a clock that stands still."""
     smoke: Annotated[bool, Role.PLACEMENT, Smoke(True)] = False
     """Whether sizes were cut to those of one tiny step (`t1x run --smoke`)."""
 
@@ -117,6 +120,18 @@ class Experiment(Root):
     def _deadlines_fit(self) -> Self:
         if reason := self.sandbox.objection(self.agent_deadline or 0.0, self.verifier_deadline or 0.0):
             raise ValueError(f"sandbox {type(self.sandbox).__name__} and the trial's deadlines: {reason}")
+        return self
+
+    @model_validator(mode="after")
+    def _deterministic_throughout(self) -> Self:
+        if not self.deterministic:
+            return self
+        for part, component, reason in (
+            ("engine", self.engine, self.engine.indeterminism(self.concurrency)),
+            ("sandbox", self.sandbox, self.sandbox.indeterminism()),
+        ):
+            if reason:
+                raise ValueError(f"deterministic is set, but {part} {type(component).__name__}: {reason}")
         return self
 
     def missing(self) -> list[str]:

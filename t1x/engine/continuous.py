@@ -37,13 +37,16 @@ class ContinuousBatching:
     """The worker of `EmbeddedEngine`. All sessions' state is in arrays indexed by slot; a task drives the model while there is
     work."""
 
-    def __init__(self, spec: EmbeddedEngine, model: Qwen3Moe, weights: Mapping[str, Any], version: int) -> None:
+    def __init__(
+        self, spec: EmbeddedEngine, model: Qwen3Moe, weights: Mapping[str, Any], version: int, deterministic: bool
+    ) -> None:
         if (spec.context_length or 0) > model.max_position_embeddings:
             raise ValueError(
                 f"context_length ({spec.context_length}) exceeds the model's max_position_embeddings "
                 f"({model.max_position_embeddings})"
             )
         self.version = version
+        self._deterministic = deterministic
         slots, context = spec.max_sessions, spec.context_length or model.max_position_embeddings
         self._context, self._vocabulary = context, model.vocab_size
         self._decoder = CachedDecoder(model, slots, context, getattr(torch, spec.dtype))

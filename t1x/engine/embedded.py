@@ -25,8 +25,16 @@ class EmbeddedEngine(Engine):
     def objection(self, model: Model) -> str:
         return "" if isinstance(model, Qwen3Moe) else "it runs @Qwen3Moe() only; use another engine"
 
-    def build(self, model: Model, weights: "Mapping[str, Tensor]", version: int = 0) -> EngineWorker:
+    def indeterminism(self, concurrency: int) -> str:
+        if self.max_sessions >= concurrency:
+            return ""
+        return (
+            f"max_sessions ({self.max_sessions}) is less than the concurrency of {concurrency}, so which sessions lose their cache "
+            f"would depend on when they ask; raise it to {concurrency}, or lower concurrency"
+        )
+
+    def build(self, model: Model, weights: "Mapping[str, Tensor]", version: int = 0, deterministic: bool = False) -> EngineWorker:
         from t1x.engine.continuous import ContinuousBatching
 
         assert isinstance(model, Qwen3Moe), "the experiment was checked for that"
-        return ContinuousBatching(self, model, weights, version)
+        return ContinuousBatching(self, model, weights, version, deterministic)

@@ -111,7 +111,13 @@ class Engine(Component):
         """Why it can't sample from this model and what to set; empty where it can."""
         return ""
 
-    def build(self, model: Model, weights: Mapping[str, Any], version: int = 0) -> EngineWorker:
-        """A living engine that samples from `weights` (Hugging Face names to tensors), policy version `version`. Raises
+    def indeterminism(self, concurrency: int) -> str:
+        """Why what it samples may depend on which of `concurrency` trials share its batches, and what to set; empty where it can be
+        built so that it doesn't."""
+        return "who shares a batch may change the last bits of what it computes; use @EmbeddedEngine()"
+
+    def build(self, model: Model, weights: Mapping[str, Any], version: int = 0, deterministic: bool = False) -> EngineWorker:
+        """A living engine that samples from `weights` (Hugging Face names to tensors), policy version `version`; where it is
+        `deterministic`, a session's completions depend on the session's own requests and the weights alone, to the bit. Raises
         `ValueError` where the context exceeds the model's or the weights don't fit the model."""
         raise NotImplementedError

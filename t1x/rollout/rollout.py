@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from t1x.harness.records import EndedBy
 from t1x.rollout.cleanup import undisturbed
+from t1x.rollout.cost import virtual_cost
 from t1x.rollout.records import RolloutBatch, Trial
 from t1x.rollout.scheduler import Begin, Cancel, Cancelled, Close, Event, Finished, Launch, Scheduler
 from t1x.tasks.task import Task
@@ -24,16 +25,17 @@ async def rollout(
     run: RunTrial,
     concurrency: int,
     group_size: int = 1,
+    deterministic: bool = False,
     on_trial: Callable[[Trial], None] | None = None,
 ) -> RolloutBatch:
     """Runs `trials` (unique id to task, in the order of launching; as many as `scheduler.launches(batch)`; groups as in `Begin`),
-    at most `concurrency` at a time, until the scheduler closes the batch and every cancelled trial is cleaned up. `on_trial` sees
-    each as it comes out. What `run` raises is raised here, after every other trial was cancelled and cleaned up; so is a
-    cancellation."""
+    at most `concurrency` at a time, until the scheduler closes the batch and every cancelled trial is cleaned up. `deterministic`
+    is the scheduler's. `on_trial` sees each as it comes out. What `run` raises is raised here, after every other trial was
+    cancelled and cleaned up; so is a cancellation."""
     if len(trials) != scheduler.launches(batch):
         raise ValueError(f"{scheduler.launches(batch)} trials are launched for a batch of {batch}, got {len(trials)}")
     loop = asyncio.get_running_loop()
-    machine = scheduler.build(batch)
+    machine = scheduler.build(batch, deterministic)
     slots = asyncio.Semaphore(concurrency)
     ended: asyncio.Queue[asyncio.Task[Trial]] = asyncio.Queue()
     running: dict[str, asyncio.Task[Trial]] = {}
@@ -66,7 +68,9 @@ async def rollout(
             out[trial_id] = trial
             if on_trial is not None:
                 on_trial(trial)
-            step(Cancelled(trial_id) if trial.ended_by is EndedBy.CANCELLED else Finished(trial_id, trial.ended_by.counts))
+            cancelled = trial.ended_by is EndedBy.CANCELLED
+            cost = virtual_cost(trial.turns)
+            step(Cancelled(trial_id) if cancelled else Finished(trial_id, trial.ended_by.counts, cost))
     finally:
         if running:
             for task in running.values():

@@ -43,18 +43,26 @@ class BubblewrapSandbox(LocalLimits, Sandbox):
         install = "apt-get install bubblewrap, or choose `@ProcessSandbox()`, which isolates nothing"
         return [*program("bwrap", install), *super().missing()]
 
-    def build(self) -> SandboxHost:
+    def indeterminism(self) -> str:
+        return ""
+
+    def build(self, deterministic: bool = False) -> SandboxHost:
         from t1x.sandbox.local_build import build_bubblewrap
 
-        return build_bubblewrap(self)
+        return build_bubblewrap(self, deterministic)
 
 
 class ProcessSandbox(LocalLimits, Sandbox):
     """Each trial as ordinary processes in a folder of its own, for hosts without namespaces. It isolates nothing."""
 
-    def build(self) -> SandboxHost:
+    def indeterminism(self) -> str:
+        return "commands see this machine's clock, files and processes; use @BubblewrapSandbox()"
+
+    def build(self, deterministic: bool = False) -> SandboxHost:
         from t1x.sandbox.local_build import build_process
 
+        if deterministic:
+            raise ValueError(f"ProcessSandbox can't be deterministic: {self.indeterminism()}")
         warnings.warn(
             "ProcessSandbox isolates nothing: commands see this machine's files and its network, and can tamper with the verifier",
             stacklevel=2,

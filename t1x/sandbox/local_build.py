@@ -11,7 +11,7 @@ from t1x.sandbox.run_folder import RunFolder
 from t1x.sandbox.trial_folder import TrialFolder
 
 
-def build_bubblewrap(spec: LocalLimits) -> LocalHost:
+def build_bubblewrap(spec: LocalLimits, deterministic: bool) -> LocalHost:
     """Raises `ValueError` where the host can't isolate."""
     require_programs()
     run_folder = RunFolder(spec.root, kill_marked=False)

@@ -87,6 +87,12 @@ class Sandbox(Component):
         """Why it can't host trials whose agent and verifier have so many seconds, and what to set; empty where it can."""
         return ""
 
-    def build(self) -> SandboxHost:
-        """Checks the host and returns the factory. Raises `ValueError` that says what the host lacks and how to allow it."""
+    def indeterminism(self) -> str:
+        """Why what commands see may depend on when and beside what they run, and what to set; empty where it can be built so that
+        it doesn't."""
+        return "commands see the time of day; use @BubblewrapSandbox()"
+
+    def build(self, deterministic: bool = False) -> SandboxHost:
+        """Checks the host and returns the factory; where it is `deterministic`, what commands see doesn't depend on when and beside
+        what they run. Raises `ValueError` that says what the host lacks and how to allow it."""
         raise NotImplementedError

@@ -6,20 +6,21 @@ from pydantic import ValidationError
 from t1x.rollout.scheduler import Begin, Cancel, Cancelled, Close, Finished, Launch, Oversample, WaitAll, WholeGroups
 
 
-def play(scheduler, batch, data, group_size=1):
+def play(scheduler, batch, data, group_size=1, deterministic=False):
     """A random order of events, as a rollout could produce it: (launched, closings, cancel requests, what came out as what)."""
-    machine = scheduler.build(batch)
+    machine = scheduler.build(batch, deterministic)
     launched = tuple(f"t{i}" for i in range(scheduler.launches(batch)))
     actions = machine.step(Begin(launched, group_size), 0.0)
     assert actions == [Launch(trial) for trial in launched]
     alive, asked, closings, out, now = list(launched), set(), [], {}, 0.0
+    cost = {trial: data.draw(st.integers(0, 3)) for trial in launched}
     while alive:
         now += 1
         trial = data.draw(st.sampled_from(alive))
         how = data.draw(st.sampled_from(["valid", "valid", "invalid", "cancelled"]))
         alive.remove(trial)
         out[trial] = how
-        for action in machine.step(Cancelled(trial) if how == "cancelled" else Finished(trial, how == "valid"), now):
+        for action in machine.step(Cancelled(trial) if how == "cancelled" else Finished(trial, how == "valid", cost[trial]), now):
             if isinstance(action, Close):
                 closings.append((action.admitted, list(out.items())))
             else:
@@ -81,13 +82,51 @@ def test_groups_of_one_are_waiting_for_all(batch, data):
     assert len(at_closing) == batch
 
 
+kinds = st.one_of(schedulers, st.just(WholeGroups()))
+
+
+@given(kinds, st.integers(1, 4), st.integers(1, 3), st.data())
+@settings(deadline=None)
+def test_a_deterministic_machine_admits_the_same_in_any_order_and_cancels_nothing(scheduler, groups, size, data):
+    size = size if scheduler.whole_groups else 1
+    launched = tuple(f"t{i}" for i in range(scheduler.launches(groups * size)))
+    out = {trial: data.draw(st.tuples(st.booleans(), st.integers(0, 3))) for trial in launched}
+
+    def admitted(order):
+        machine = scheduler.build(groups * size, deterministic=True)
+        actions = machine.step(Begin(launched, size), 0.0)
+        actions += [action for trial in order for action in machine.step(Finished(trial, *out[trial]), 0.0)]
+        assert actions[: len(launched)] == [Launch(trial) for trial in launched]
+        (close,) = actions[len(launched) :]
+        return close.admitted
+
+    first = admitted(launched)
+    assert admitted(data.draw(st.permutations(launched))) == first
+    valid = [trial for trial in launched if out[trial][0]]
+    if not scheduler.whole_groups:
+        assert len(first) == min(groups * size, len(valid))
+        assert list(first) == [trial for trial in valid if trial in first]
+        dearest = max([(out[trial][1], launched.index(trial)) for trial in first], default=(0, 0))
+        assert all((out[trial][1], launched.index(trial)) > dearest for trial in valid if trial not in first)
+
+
+@given(kinds, st.integers(1, 6), st.data())
+@settings(deadline=None)
+def test_a_deterministic_machine_lets_every_trial_out_exactly_once(scheduler, batch, data):
+    launched, closings, asked, out = play(scheduler, batch, data, deterministic=True)
+    assert not asked
+    ((admitted, _),) = closings
+    assert len(admitted) == min(batch, sum(how == "valid" for how in out.values()))
+    assert set(out) == set(launched)
+
+
 def test_a_group_with_an_invalid_trial_is_left_out_and_its_rest_cancelled():
     machine = WholeGroups().build(4)
     machine.step(Begin(("a0", "a1", "b0", "b1"), 2), 0)
-    assert machine.step(Finished("b0", True), 1) == []
-    assert machine.step(Finished("a1", False), 2) == [Cancel("a0")]
-    assert machine.step(Finished("b1", True), 3) == [Close(("b0", "b1"))]
-    assert machine.step(Finished("a0", True), 4) == []
+    assert machine.step(Finished("b0", True, 0), 1) == []
+    assert machine.step(Finished("a1", False, 0), 2) == [Cancel("a0")]
+    assert machine.step(Finished("b1", True, 0), 3) == [Close(("b0", "b1"))]
+    assert machine.step(Finished("a0", True, 0), 4) == []
 
 
 def test_trials_that_are_no_groups_are_refused():
@@ -106,20 +145,20 @@ def test_oversampling_launches_the_reports_560_for_512():
 def test_oversampling_admits_the_first_to_complete():
     machine = Oversample(ratio=2).build(2)
     machine.step(Begin(("a", "b", "c", "d")), 0)
-    assert machine.step(Finished("d", True), 1) == []
-    assert machine.step(Finished("a", False), 2) == []
-    assert machine.step(Finished("b", True), 3) == [Close(("b", "d")), Cancel("c")]
-    assert machine.step(Finished("c", True), 4) == []
+    assert machine.step(Finished("d", True, 0), 1) == []
+    assert machine.step(Finished("a", False, 0), 2) == []
+    assert machine.step(Finished("b", True, 0), 3) == [Close(("b", "d")), Cancel("c")]
+    assert machine.step(Finished("c", True, 0), 4) == []
 
 
 def test_a_trial_that_comes_out_twice_is_refused():
     machine = WaitAll().build(2)
     machine.step(Begin(("a", "b")), 0)
-    machine.step(Finished("a", True), 1)
+    machine.step(Finished("a", True, 0), 1)
     with pytest.raises(AssertionError, match="trial a"):
         machine.step(Cancelled("a"), 2)
     with pytest.raises(AssertionError, match="trial x"):
-        machine.step(Finished("x", True), 2)
+        machine.step(Finished("x", True, 0), 2)
 
 
 def test_launching_fewer_than_the_batch_is_refused():
