@@ -18,7 +18,7 @@ from killed import PHASES
 from stores import with_store
 from tiny import open_folder
 
-from t1x.campaign.record import Run, Status, runs
+from t1x.campaign.record import Run, Status, alive, runs
 
 LINES = (
     "include 'registry/models/tiny_moe.gin'",
@@ -172,3 +172,70 @@ def test_without_determinism_steps_and_tasks_go_on_exactly(tmp_path: Path, sandb
     steps = Counter(step for name, step in logged(run) if name == "rollout/launched")
     assert steps == dict.fromkeys(range(1, STEPS + 1), 1)
     assert json.loads((run.folder / run.checkpoint / "state" / "tree.json").read_text())
+
+
+@pytest.fixture
+def stopped(deterministic: Lab, request: pytest.FixtureRequest) -> tuple[Lab, str]:
+    """A run that was killed in its third step."""
+    name = request.node.name.replace("[", "-").replace(" ", "-")
+    done = deterministic.run(name, kill=("actor update", 3, 0.0))
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return deterministic, name
+
+
+@pytest.mark.parametrize("harm", ["flip", "remove"])
+def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(stopped: tuple[Lab, str], harm: str) -> None:
+    made, name = stopped
+    file = made.only(name).folder / "checkpoints" / "step-2" / "critic" / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content) if harm == "flip" else file.unlink()
+    done = made.run(name, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "critic/model.safetensors" in done.stdout
+    assert f"{made.only(name).folder.name} goes on from step-1" in done.stdout
+    same_as_whole(made, made.only(name))
+
+
+def test_a_changed_experiment_needs_leave_to_go_on(stopped: tuple[Lab, str]) -> None:
+    made, name = stopped
+    before = made.only(name)
+    change = ("--set", "PPO.lam = 0.9", "--set", "Campaign.steps = 5")
+    refused = made.run(name, "--resume", *change)
+    assert refused.returncode == 2
+    assert "steps: 4 → 5" in refused.stderr
+    assert "algorithm.lam: 1.0 → 0.9" in refused.stderr
+    assert "--allow-changes" in refused.stderr
+    assert made.only(name) == before
+    done = made.run(name, "--resume", "--allow-changes", *change)
+    assert done.returncode == 0, done.stderr
+    after = made.only(name)
+    assert after.run_digest != before.run_digest
+    whole = logged(made.only("whole"))
+    found = logged(after)
+    assert {key: found[key] for key in whole if key[1] <= 2} == {key: value for key, value in whole.items() if key[1] <= 2}
+    assert ("actor/loss", 5) in found
+
+
+def test_a_finished_run_has_nothing_left_to_do(deterministic: Lab) -> None:
+    whole = deterministic.only("whole")
+    done = deterministic.run("whole", "--resume")
+    assert done.returncode == 0
+    assert "has finished" in done.stdout
+    assert deterministic.only("whole") == whole
+
+
+def test_with_nothing_to_go_on_with_a_run_begins(tmp_path: Path, sandboxes: Path) -> None:
+    made = lab(tmp_path, sandboxes, "Campaign.steps = 0", "Campaign.critic_warmup = 0", "Campaign.suites = []")
+    done = made.run("new", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "to go on with; a new one begins" in done.stdout
+    assert made.only("new").resumed == 0
+
+
+def test_a_run_that_is_being_worked_on_is_left_alone(stopped: tuple[Lab, str]) -> None:
+    made, name = stopped
+    with alive(made.only(name).folder):
+        done = made.run(name, "--resume")
+    assert done.returncode == 2
+    assert "works on" in done.stderr
