@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from t1x.campaign.checkpointing import Checkpointing
 from t1x.campaign.experiment import Experiment
-from t1x.campaign.guards import Guards
+from t1x.campaign.guards import Guards, Monitor
 from t1x.campaign.start import Start
 from t1x.config import Role, Smoke
 from t1x.model.router import FreeRouting, Router, RouterMode
@@ -48,7 +48,7 @@ class Campaign(Experiment):
     one is trained on (report: 1, section 12.1). The first batch is never stale."""
     checkpointing: Annotated[Checkpointing, Role.PLACEMENT] = Checkpointing()
     """What is kept to go on from, and for how long."""
-    guards: Annotated[Guards, Role.PLACEMENT] = Guards()
+    guards: Annotated[Monitor, Role.PLACEMENT] = Guards()
     """What stops a run that goes nowhere, and what is warned of."""
 
     @model_validator(mode="after")

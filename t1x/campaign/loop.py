@@ -163,15 +163,14 @@ class _Loop:
         if rolled.trials:
             outcome.transcripts, outcome.transcripts_of = list(rolled.trials), f"the batch of step {step}"
         warnings = self._campaign.guards.warnings(outcome.steps, step)
-        watched = {f"guard/{name}": 0.0 for name in self._campaign.guards.watched} | {f"guard/{each.name}": 1.0 for each in warnings}
-        self._assembly.tracked.metrics(metrics | watched, step)
+        self._assembly.tracked.metrics(metrics | self._campaign.guards.metrics(outcome.steps, step), step)
         nothing = f", nothing to learn from: {rolled.causes}" if rolled.causes else ""
         progress.say(f"step {step}/{self._assembly.steps}: {told(metrics)}{nothing}")
         for each in warnings:
             progress.say(f"warning at step {step}, {each.name}: {each.text}")
 
     def _guard(self, step: int) -> None:
-        if reason := self._campaign.guards.stop(self._outcome.steps, self._outcome.causes, step):
+        if reason := self._campaign.guards.stop(self._outcome.steps, self._outcome.causes.get(step, "")):
             raise ValueError(reason)
 
     def _due(self) -> list[Any]:
