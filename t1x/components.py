@@ -5,6 +5,7 @@ import t1x.campaign.campaign
 import t1x.campaign.checkpointing
 import t1x.campaign.evaluation
 import t1x.campaign.grid
+import t1x.campaign.guards
 import t1x.campaign.runtime
 import t1x.campaign.start
 import t1x.campaign.suite

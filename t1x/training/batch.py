@@ -83,6 +83,11 @@ class Batch:
         """[M]: q, the sampler's log-probabilities."""
         return np.concatenate([trajectory.logprobs[trajectory.loss_mask] for trajectory in self.trajectories])
 
+    @cached_property
+    def versions(self) -> npt.NDArray[np.int64]:
+        """[M]: the policy version that sampled each loss token."""
+        return np.concatenate([_versions(trajectory)[trajectory.loss_mask] for trajectory in self.trajectories])
+
     def minibatches(self, parts: int, epoch: int) -> list[npt.NDArray[np.int64]]:
         """Sample indices of each optimizer step of one pass: a seeded permutation cut into at most `parts` near-equal parts, the
         same whenever it is asked for."""
@@ -109,6 +114,16 @@ def _flaw(trajectory: Trajectory, like: Trajectory) -> str:
         return "a log-probability is not finite"
     if trajectory.logprobs[~mask].any():
         return "a log-probability differs from 0 where the mask is false"
+    if (_versions(trajectory)[mask] < 0).any():
+        return "a loss token is of no policy version"
     if not trajectory.temperature > 0:
         return f"sampled at temperature {trajectory.temperature}; training needs one above 0"
     return ""
+
+
+def _versions(trajectory: Trajectory) -> npt.NDArray[np.int64]:
+    """[N]: the policy version of each position; -1 where it has none."""
+    versions = np.full(len(trajectory.token_ids), -1, dtype=np.int64)
+    for span in trajectory.versions:
+        versions[span.start : span.stop] = span.version
+    return versions

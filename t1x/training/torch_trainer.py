@@ -3,7 +3,8 @@
 Invariants:
 - the behaviour pass and the first pass of an update go through the same mini- and micro-batches, so that with the same weights they
   are equal to the last bit;
-- losses are sums over tokens under weights that are known from the whole optimizer step, so micro-batches change no result.
+- losses are sums over tokens under weights that are known from the whole optimizer step, so micro-batches change no result;
+- a pass with retained weights goes through a copy of the actor and never touches the one that is trained.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ from t1x.training.explained_variance import ExplainedVariance, trial_explained_v
 from t1x.training.microbatch import MicroBatch, pack, split
 from t1x.training.mismatch import gap_metrics
 from t1x.training.normalizer import loss_weights
+from t1x.training.step_metrics import StepMetrics
 from t1x.training.surrogate import clipped_value_error, token_logprobs
 from t1x.training.torch_optimizer import TorchOptimizer
 from t1x.training.trainer import TorchTrainer
@@ -35,15 +37,17 @@ Samples = npt.NDArray[np.int64]
 class TorchTrainerWorker:
     """The networks and their optimizers; what each method means stands at `TrainerWorker`."""
 
-    def __init__(self, spec: TorchTrainer, algorithm: Algorithm, actor: MoeTransformer, critic: ValueModel | None) -> None:
+    def __init__(
+        self, spec: TorchTrainer, algorithm: Algorithm, actor: MoeTransformer, critic: ValueModel | None, steps: int | None
+    ) -> None:
         self.version = 0
         self._retained: dict[int, dict[str, Tensor]] = {}
         assert (critic is None) == (algorithm.critic is None), "there is a critic where the algorithm has one"
         self.spec, self.algorithm, self.actor, self.critic = spec, algorithm, actor, critic
-        self.actor_optimizer = algorithm.actor.optimizer.build(actor.parameters())
+        self.actor_optimizer = algorithm.actor.optimizer.build(actor.parameters(), _total(algorithm.actor, steps))
         self.critic_optimizer: TorchOptimizer | None = None
         if critic is not None and algorithm.critic is not None:
-            self.critic_optimizer = algorithm.critic.optimizer.build(critic.parameters())
+            self.critic_optimizer = algorithm.critic.optimizer.build(critic.parameters(), _total(algorithm.critic, steps))
 
     @torch.no_grad()
     def values(self, batch: Batch) -> TokenVector:
@@ -53,16 +57,24 @@ class TorchTrainerWorker:
         return values
 
     def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
+        versions = np.unique(batch.versions).tolist()
+        if missing := [version for version in versions if version != self.version and version not in self._retained]:
+            raise ValueError(
+                f"the batch was sampled by policy versions {versions}, of which {missing} aren't retained; the actor is at version "
+                f"{self.version}, retained are {sorted(self._retained) or 'none'}. Sample from newer weights or retain them longer"
+            )
         logprobs = np.empty(batch.loss_tokens)
-        for part in batch.minibatches(self.algorithm.actor.minibatches, epoch=0):
-            self._log_probs_of(part, batch, mode, into=logprobs)
+        for version in versions:
+            actor = self.actor if version == self.version else self._restored(version)
+            for part in batch.minibatches(self.algorithm.actor.minibatches, epoch=0):
+                self._log_probs_of(actor, part, batch, mode, into=logprobs, where=batch.versions == version)
         return logprobs
 
     def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
         update, optimizer = self.algorithm.critic, self.critic_optimizer
         assert update is not None, "the algorithm has a critic"
         assert optimizer is not None
-        means, skipped = _Means(), optimizer.skipped
+        means, skipped, lr = StepMetrics(), optimizer.skipped, optimizer.lr
         for part in _steps(batch, update):
             weights = loss_weights(batch, part, update.normalizer)
             for micro in self._microbatches(batch, part):
@@ -71,6 +83,7 @@ class TorchTrainerWorker:
                 error = clipped_value_error(values, old, target, update.clip)
                 (error * _at(micro.places, weights, error)).sum().backward()
                 means.add(loss=error, value_clip_fraction=((values - old).abs() > update.clip).double())
+            lr = optimizer.lr
             means.add(grad_norm=torch.tensor([optimizer.step()]))
         explained = {
             "explained_variance": ExplainedVariance.of(returns, old_values).value,
@@ -81,7 +94,7 @@ class TorchTrainerWorker:
             **{name: value for name, value in explained.items() if value is not None},
             "value_mean": float(old_values.mean()),
             "return_mean": float(returns.mean()),
-            "lr": optimizer.lr,
+            "lr": lr,
             "skipped_steps": float(optimizer.skipped - skipped),
         }
         return {f"critic/{name}": value for name, value in metrics.items()}
@@ -89,27 +102,29 @@ class TorchTrainerWorker:
     def update_actor(
         self, batch: Batch, advantages: TokenVector, behaviour_logprobs: TokenVector | None, mode: RouterMode
     ) -> dict[str, float]:
-        assert behaviour_logprobs is not None
         update, optimizer = self.algorithm.actor, self.actor_optimizer
-        means, skipped = _Means(), optimizer.skipped
+        assert update.objective.off_policy <= (behaviour_logprobs is not None), "its log-probabilities were asked for"
+        means, skipped, lr = StepMetrics(), optimizer.skipped, optimizer.lr
         current = np.empty(batch.loss_tokens)
-        for part in batch.minibatches(update.minibatches, epoch=0)[1:]:
-            self._log_probs_of(part, batch, mode, into=current)
+        if behaviour_logprobs is not None:
+            for part in batch.minibatches(update.minibatches, epoch=0)[1:]:
+                self._log_probs_of(self.actor, part, batch, mode, into=current)
         for step, part in enumerate(_steps(batch, update)):
             weights = loss_weights(batch, part, update.normalizer)
             for micro in self._microbatches(batch, part, mode):
-                logprobs, entropy = self._logprobs(micro, mode)
-                old, advantage = _at(micro.places, behaviour_logprobs, logprobs), _at(micro.places, advantages, logprobs)
+                logprobs, entropy = self._logprobs(self.actor, micro, mode)
+                advantage = _at(micro.places, advantages, logprobs)
+                old = None if behaviour_logprobs is None else _at(micro.places, behaviour_logprobs, logprobs)
                 found = update.objective.losses(logprobs, old, advantage, torch.from_numpy(micro.samples))
                 (found.losses * _at(micro.places, weights, logprobs)).sum().backward()
                 means.add(loss=found.losses, entropy=entropy, **found.watched)
                 if step == 0:
                     current[micro.places] = logprobs.detach().numpy()
+            lr = optimizer.lr
             means.add(grad_norm=torch.tensor([optimizer.step()]))
-        metrics = {**means.values(), "lr": optimizer.lr, "skipped_steps": float(optimizer.skipped - skipped)}
-        return {f"actor/{name}": value for name, value in metrics.items()} | gap_metrics(
-            batch.sampler_logprobs, behaviour_logprobs, current
-        )
+        metrics = {**means.values(), "lr": lr, "skipped_steps": float(optimizer.skipped - skipped)}
+        gaps = {} if behaviour_logprobs is None else gap_metrics(batch.sampler_logprobs, behaviour_logprobs, current)
+        return {f"actor/{name}": value for name, value in metrics.items()} | gaps
 
     def retain(self) -> None:
         self._retained[self.version] = {name: tensor.clone() for name, tensor in to_hf(self.actor).items()}
@@ -150,17 +165,34 @@ class TorchTrainerWorker:
         for part in split(batch.lengths, samples, self.spec.tokens_per_microbatch):
             yield pack(batch.trajectories, part, batch.offsets, experts)
 
-    @torch.no_grad()
-    def _log_probs_of(self, samples: Samples, batch: Batch, mode: RouterMode, into: TokenVector) -> None:
-        for micro in self._microbatches(batch, samples, mode):
-            into[micro.places] = self._logprobs(micro, mode)[0].numpy()
+    def _restored(self, version: int) -> MoeTransformer:
+        """A copy of the actor with retained weights."""
+        copy = deepcopy(self.actor).requires_grad_(False)
+        load_hf(copy, self._retained[version])
+        return copy
 
-    def _logprobs(self, micro: MicroBatch, mode: RouterMode) -> tuple[Tensor, Tensor]:
+    @torch.no_grad()
+    def _log_probs_of(
+        self,
+        actor: MoeTransformer,
+        samples: Samples,
+        batch: Batch,
+        mode: RouterMode,
+        into: TokenVector,
+        where: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Those of some samples' loss tokens, of these only `where` [M]."""
+        for micro in self._microbatches(batch, samples, mode):
+            wanted = slice(None) if where is None else where[micro.places]
+            if where is None or where[micro.places].any():
+                into[micro.places[wanted]] = self._logprobs(actor, micro, mode)[0].numpy()[wanted]
+
+    def _logprobs(self, actor: MoeTransformer, micro: MicroBatch, mode: RouterMode) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies, [m] each."""
         routing = None if micro.routing is None else torch.from_numpy(micro.routing)
         keep = torch.from_numpy(micro.keep)
-        hidden = self.actor(torch.from_numpy(micro.token_ids), routing=routing, mode=mode, keep=keep).hidden
-        return token_logprobs(self.actor.logits(hidden), torch.from_numpy(micro.targets), torch.from_numpy(micro.temperatures))
+        hidden = actor(torch.from_numpy(micro.token_ids), routing=routing, mode=mode, keep=keep).hidden
+        return token_logprobs(actor.logits(hidden), torch.from_numpy(micro.targets), torch.from_numpy(micro.temperatures))
 
     def _values(self, micro: MicroBatch) -> Tensor:
         assert self.critic is not None, "the algorithm has a critic"
@@ -174,23 +206,9 @@ def _steps(batch: Batch, update: Update) -> Iterator[Samples]:
         yield from batch.minibatches(update.minibatches, epoch)
 
 
+def _total(update: Update, steps: int | None) -> int | None:
+    return None if steps is None else steps * update.epochs * update.minibatches
+
+
 def _at(places: Samples, vector: TokenVector, like: Tensor) -> Tensor:
     return torch.from_numpy(vector[places]).to(like.dtype)
-
-
-class _Means:
-    """Means over everything that was added under a name, from float64 sums; over finite values only."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
-        self._counts: dict[str, int] = {}
-
-    def add(self, **vectors: Tensor) -> None:
-        for name, vector in vectors.items():
-            finite = vector.detach().double()
-            finite = finite[finite.isfinite()]
-            self._sums[name] = self._sums.get(name, 0.0) + float(finite.sum())
-            self._counts[name] = self._counts.get(name, 0) + len(finite)
-
-    def values(self) -> dict[str, float]:
-        return {name: total / self._counts[name] for name, total in self._sums.items() if self._counts[name]}

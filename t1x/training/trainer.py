@@ -29,8 +29,8 @@ class TrainerWorker(Protocol):
 
     def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
         """o: log-probabilities at each sample's temperature, no gradient, of the weights of the version that sampled each loss
-        token: the actor's own where that is `version` (bit-equal then to what `update_actor` computes first), else retained ones. Raises
-        `ValueError` for a version that isn't there."""
+        token: the actor's own where that is `version` (bit-equal then to what `update_actor` computes first), else retained ones.
+        Raises `ValueError` for a version that isn't there."""
 
     def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
         """Minimises Eq. 17; returns `critic/*`."""
@@ -87,7 +87,8 @@ class Trainer(Component):
         self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm, steps: int | None = None
     ) -> TrainerWorker:
         """The living trainer of these networks; `critic` is None where the algorithm has none. `steps` is how many rollout batches
-        the run trains on in all, for learning rates that end with it."""
+        the run trains on in all, for learning rates that end with it: times epochs and mini-batches they are the optimizer's. The
+        steps of a critic's warm-up are its optimizer's first."""
         raise NotImplementedError
 
 
@@ -104,4 +105,4 @@ class TorchTrainer(Trainer):
     ) -> TrainerWorker:
         from t1x.training.torch_trainer import TorchTrainerWorker
 
-        return TorchTrainerWorker(self, algorithm, actor, critic)
+        return TorchTrainerWorker(self, algorithm, actor, critic, steps)

@@ -63,6 +63,19 @@ def test_the_chunks_of_a_trial_share_its_reward_and_a_trial_without_any_keeps_it
     assert (batch.rewards.tolist(), batch.trials.tolist(), batch.seed) == ([0.1, 0.2, 0.3], [0, 2, 2], 4)
 
 
+def test_versions_are_those_of_the_spans(make_batch):
+    batch = make_batch(np.random.default_rng(6), samples=2)
+    first, second = batch.trajectories
+    n = len(first.token_ids)
+    spans = (VersionSpan(0, n // 2, 7), VersionSpan(n // 2, n, 7))
+    batch = Batch(
+        [replace(first, versions=spans), replace(second, versions=(VersionSpan(0, n, 7),))], batch.rewards, batch.trials, 0
+    )
+    assert batch.versions.tolist() == [7] * batch.loss_tokens
+    with pytest.raises(ValueError, match="sample 0: a loss token is of no policy version"):
+        one(first, versions=spans[:1])
+
+
 def test_rewards_that_do_not_fit_are_refused(trajectory):
     with pytest.raises(ValueError, match="rewards have shape"):
         Batch([trajectory], np.zeros((1, 1)), np.zeros(1, dtype=int), seed=0)

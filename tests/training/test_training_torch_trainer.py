@@ -11,7 +11,7 @@ from t1x.model.checkpoint import to_hf
 from t1x.model.router import RouterMode
 from t1x.training.algorithm import GRPO, PPO
 from t1x.training.batch import Batch
-from t1x.training.objective import ClippedSurrogate
+from t1x.training.objective import ClippedSurrogate, Losses, Objective
 from t1x.training.optimizer import Adam
 from t1x.training.trainer import TorchTrainer
 from t1x.trajectory.records import Trajectory, VersionSpan
@@ -179,12 +179,12 @@ def test_version_skew_sees_other_weights(make_trainer, make_batch):
 def test_an_update_without_finite_gradients_is_skipped_and_counted(make_trainer, make_batch):
     trainer, batch = make_trainer(minibatches=3, critic_epochs=2), make_batch(np.random.default_rng(9))
     old, values = trainer.log_probs(batch, RouterMode.FREE), trainer.values(batch)
-    before = copy.deepcopy(trainer.state_dict())
+    before = [copy.deepcopy(list(network.parameters())) for network in (trainer.actor, trainer.critic)]
     wrong = np.full(batch.loss_tokens, np.nan)
     assert trainer.update_actor(batch, wrong, old, RouterMode.FREE)["actor/skipped_steps"] == 3
     assert trainer.update_critic(batch, values, wrong)["critic/skipped_steps"] == 6
-    for network in ("actor", "critic"):
-        assert all(torch.equal(tensor, before[network][name]) for name, tensor in trainer.state_dict()[network].items())
+    for network, old_weights in zip((trainer.actor, trainer.critic), before, strict=True):
+        assert all(map(torch.equal, network.parameters(), old_weights))
     good = trainer.update_actor(batch, np.ones(batch.loss_tokens), old, RouterMode.FREE)
     assert good["actor/skipped_steps"] == 0
     assert math.isfinite(good["actor/grad_norm"])
@@ -219,7 +219,8 @@ def test_a_restored_trainer_goes_on_bit_for_bit(make_trainer, make_batch):
     one = make_trainer(minibatches=2)
     step(one, 0)
     other = make_trainer(minibatches=2)
-    other.load_state_dict(copy.deepcopy(one.state_dict()))
+    other.load_weights(one.weights(), one.critic_weights())
+    other.load_state_dict(one.state_dict())
     assert step(one, 1) == step(other, 1)
     assert all(torch.equal(a, b) for a, b in zip(one.actor.parameters(), other.actor.parameters(), strict=True))
     assert all(torch.equal(a, b) for a, b in zip(one.critic.parameters(), other.critic.parameters(), strict=True))
@@ -281,7 +282,8 @@ def test_ppo_learns_which_actions_pay(make_trainer):
 def test_grpo_learns_which_actions_pay_without_a_critic(config):
     algorithm = GRPO(optimizer=Adam(lr=1e-2), group_size=8, minibatches=2)
     trainer = TorchTrainer(tokens_per_microbatch=64).build(config.build(seed=0), None, algorithm)
-    assert trainer.state_dict().keys() == {"actor", "actor_optimizer"}
+    assert trainer.state_dict().keys() == {"actor_optimizer", "version", "retained"}
+    assert trainer.critic_weights() is None
     bandit = Bandit(trainer)
     before = bandit.pays()
     for step in range(30):
@@ -302,6 +304,82 @@ def test_grpos_update_is_ppos_of_the_same_advantages(config, make_trainer, make_
     batch = make_batch(random)
     advantages, old = random.normal(size=batch.loss_tokens), ppo.log_probs(batch, RouterMode.FREE)
     assert ppo.update_actor(batch, advantages, old, RouterMode.FREE) == grpo.update_actor(batch, advantages, old, RouterMode.FREE)
+
+
+def of_versions(batch, versions):
+    """The batch with one version a sample."""
+    made = [
+        replace(trajectory, versions=(VersionSpan(0, len(trajectory.token_ids), version),))
+        for trajectory, version in zip(batch.trajectories, versions, strict=True)
+    ]
+    return Batch(made, batch.rewards, batch.trials, batch.seed)
+
+
+def shake(network, seed):
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=random) * 0.02)
+
+
+@pytest.mark.parametrize("mode", [RouterMode.FREE, RouterMode.REPLAY_NO_GRAD])
+def test_behaviour_logprobs_are_of_the_version_that_sampled_and_the_actor_is_left_alone(make_trainer, make_batch, mode):
+    trainer, batch = make_trainer(minibatches=2), make_batch(np.random.default_rng(15))
+    each = []
+    for version in (3, 4, 5):
+        trainer.version = version
+        shake(trainer.actor, version)
+        trainer.retain()
+        each.append(trainer.log_probs(of_versions(batch, [version] * 9), mode))
+    assert np.abs(each[0] - each[1]).min() > 0
+    trainer.release(older_than=4)
+    before = copy.deepcopy(trainer.actor.state_dict())
+    np.testing.assert_array_equal(trainer.log_probs(of_versions(batch, [4] * 9), mode), each[1])
+    assert all(torch.equal(tensor, before[name]) for name, tensor in trainer.actor.state_dict().items())
+    with pytest.raises(ValueError, match=r"versions \[3\], of which \[3\] aren't retained.*at version 5, retained are \[4, 5\]"):
+        trainer.log_probs(of_versions(batch, [3] * 9), mode)
+
+
+def test_retained_weights_survive_a_restart(make_trainer, make_batch):
+    batch = of_versions(make_batch(np.random.default_rng(16)), [0] * 9)
+    trainer, other = make_trainer(), make_trainer()
+    expected = trainer.log_probs(batch, RouterMode.FREE)
+    trainer.retain()
+    shake(trainer.actor, 1)
+    trainer.version = 1
+    other.load_weights(trainer.weights(), trainer.critic_weights())
+    other.load_state_dict(trainer.state_dict())
+    assert other.version == 1
+    np.testing.assert_array_equal(other.log_probs(batch, RouterMode.FREE), expected)
+
+
+class Reinforce(Objective):
+    """-Â c."""
+
+    off_policy = False
+
+    def losses(self, logprobs, behaviour, advantages, samples):
+        assert behaviour is None
+        return Losses(-logprobs * advantages)
+
+
+def test_an_objective_without_a_behaviour_policy_has_no_gap_and_no_ratio(make_trainer, make_batch):
+    trainer, batch = make_trainer(objective=Reinforce()), make_batch(np.random.default_rng(17))
+    expected = -np.mean(trainer.log_probs(batch, RouterMode.FREE))
+    metrics = trainer.update_actor(batch, np.ones(batch.loss_tokens), None, RouterMode.FREE)
+    assert metrics["actor/loss"] == pytest.approx(expected, abs=1e-6)
+    assert metrics.keys() == {"actor/loss", "actor/entropy", "actor/grad_norm", "actor/lr", "actor/skipped_steps"}
+
+
+def test_learning_rates_end_with_the_run(config, make_batch):
+    falling = Adam.model_construct(lr=1.0, decay_to=0.1)
+    ppo = PPO.model_construct(actor_optimizer=falling, critic_optimizer=falling, minibatches=2, critic_epochs=3)
+    trainer = TorchTrainer().build(config.build(seed=0), config.build_value(seed=1), ppo, steps=5)
+    assert trainer.actor_optimizer.total_steps == 5 * 2
+    assert trainer.critic_optimizer.total_steps == 5 * 2 * 3
+    zeros = np.zeros((batch := make_batch(np.random.default_rng(18))).loss_tokens)
+    assert trainer.update_actor(batch, zeros, zeros, RouterMode.FREE)["actor/lr"] == pytest.approx(1 - 0.9 * 1 / 10)
+    assert trainer.update_critic(batch, zeros, zeros)["critic/lr"] == pytest.approx(1 - 0.9 * 5 / 30)
 
 
 @pytest.mark.parametrize(("algorithm", "field"), [(PPO, "actor_optimizer"), (PPO, "critic_optimizer"), (GRPO, "optimizer")])
