@@ -4,7 +4,6 @@ Invariant: what `to_hf` names, `load_hf` reads back to the same bits, and transf
 """
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from t1x.model.durable import sync, sync_below
 from t1x.model.qwen3_moe import Model, Qwen3Moe
 from t1x.model.transformer import MoeTransformer
 from t1x.model.value import ValueModel
@@ -64,16 +64,19 @@ def save_pretrained(model: MoeTransformer | ValueModel, folder: str | Path) -> N
     draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         draft.chmod(0o755)
-        (draft / "config.json").write_text(json.dumps(hf_config(model), indent=2) + "\n")
-        weights = {name: tensor.contiguous() for name, tensor in to_hf(model).items()}
-        save_file(weights, draft / "model.safetensors", metadata={"format": "pt"})
-        for path in (*draft.iterdir(), draft):
-            _sync(path)
+        write_network(draft, hf_config(model), to_hf(model))
+        sync_below(draft)
         draft.rename(folder)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    _sync(folder.parent)
+    sync(folder.parent)
+
+
+def write_network(folder: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    """Writes `config.json` and `model.safetensors` into a folder that is there. `weights` has Hugging Face's names."""
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / "model.safetensors", {"format": "pt"})
 
 
 def load_pretrained(folder: str | Path, network: type[Network] = MoeTransformer) -> Network:  # type: ignore[assignment]
@@ -81,13 +84,7 @@ def load_pretrained(folder: str | Path, network: type[Network] = MoeTransformer)
     Raises `ValueError` where the folder doesn't hold that kind of network."""
     folder = Path(folder)
     config = read_config(folder)
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise ValueError(f"{folder} holds no .safetensors file")
-    try:
-        weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
-    except (OSError, SafetensorError) as error:
-        raise ValueError(f"{folder} holds no readable model: {error}") from error
+    weights = read_weights(folder)
     if ARCHITECTURES[network] not in (config.get("architectures") or ()):
         raise ValueError(f"{folder} holds {config.get('architectures')}, expected {ARCHITECTURES[network]}")
     try:
@@ -99,6 +96,18 @@ def load_pretrained(folder: str | Path, network: type[Network] = MoeTransformer)
     except ValueError as error:
         raise ValueError(f"{folder} holds no readable model: {error}") from error
     return model
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """A folder's weights by Hugging Face name, as they are stored (one or several safetensors files). Raises `ValueError` where
+    there are none that can be read."""
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ValueError(f"{folder} holds no .safetensors file")
+    try:
+        return {name: tensor for file in files for name, tensor in load_file(file).items()}
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"{folder} holds no readable model: {error}") from error
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -198,11 +207,3 @@ def _split(config: Qwen3Moe, name: str, tensor: Tensor) -> dict[str, Tensor]:
         }
     assert own == "moe.down", name
     return {f"{experts}{i}.down_proj.weight": expert.t() for i, expert in enumerate(tensor)}
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,9 +8,9 @@ from torch import Tensor
 
 
 class RoutingReplay:
-    """One pass over a record of shape [B, T, layers, k]."""
+    """One pass over a record of shape [*shape of the token ids, layers, k]."""
 
-    def __init__(self, record: Tensor, *, shape: tuple[int, int], layers: int, k: int, num_experts: int) -> None:
+    def __init__(self, record: Tensor, *, shape: tuple[int, ...], layers: int, k: int, num_experts: int) -> None:
         """Raises `ValueError` where the record isn't [*shape, layers, k] integers, or a row holds an expert twice or one out of
         range."""
         if record.shape != (*shape, layers, k) or record.is_floating_point():
@@ -22,7 +22,7 @@ class RoutingReplay:
         _refuse("is not an expert", (record < 0) | (record >= num_experts), record, num_experts)
         ordered = record.sort(-1).values
         _refuse("holds an expert twice", ordered[..., 1:] == ordered[..., :-1], record, num_experts)
-        self._rows = record.flatten(0, 1).unbind(1)
+        self._rows = record.flatten(0, -3).unbind(1)
         self._taken = [False] * layers
 
     def take(self, layer: int, rows: int) -> Tensor:
@@ -43,8 +43,6 @@ class RoutingReplay:
 
 def _refuse(what: str, bad: Tensor, record: Tensor, num_experts: int) -> None:
     if bad.any():
-        sequence, row, layer = (int(i) for i in torch.nonzero(bad.any(-1))[0])
-        experts = record[sequence, row, layer].tolist()
-        raise ValueError(
-            f"routing record of sequence {sequence}, row {row}, layer {layer} {what}: {experts} of {num_experts} experts"
-        )
+        place = torch.nonzero(bad.any(-1))[0].tolist()
+        named = ", ".join(f"{name} {index}" for name, index in zip(("sequence", "row", "layer")[-len(place) :], place, strict=True))
+        raise ValueError(f"routing record of {named} {what}: {record[tuple(place)].tolist()} of {num_experts} experts")

@@ -1,6 +1,8 @@
 """The decoder of Qwen3-MoE, for training passes and for the engine."""
 
 import math
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -21,11 +23,11 @@ class ModelOutput(NamedTuple):
     """What one pass gives."""
 
     hidden: Tensor
-    """Final-normed hidden state, [B, T, D], or [M, D] for the kept positions only."""
+    """Final-normed hidden state, [*shape of token_ids, D], or [M, D] for the kept positions only."""
     routed_experts: Tensor
-    """[B, T, layers, k] int64: the experts used at each position."""
+    """[*shape of token_ids, layers, k] int64: the experts used at each position."""
     router_logits: tuple[Tensor, ...]
-    """One [B·T, E] float32 a layer."""
+    """One [positions, E] float32 a layer."""
 
 
 class DecoderLayer(nn.Module):
@@ -78,38 +80,44 @@ class Decoder(nn.Module):
         self,
         token_ids: Tensor,
         *,
+        lengths: Sequence[int] | None = None,
         routing: Tensor | None = None,
         mode: RouterMode = RouterMode.FREE,
         keep: Tensor | None = None,
     ) -> ModelOutput:
-        """One pass over right-padded sequences: attention is causal, so what stands after a sequence's end never touches it.
+        """One pass over sequences, each attending to itself alone.
 
-        `token_ids` [B, T] int64. `routing` [B, T, layers, k] integers, required by the replay modes and refused by `FREE`; rows of
-        padding hold any k distinct experts. `REPLAY_NO_GRAD` computes without gradient whatever the caller's mode. `keep` [B, T]
-        bool: positions whose hidden state is wanted. Raises `ValueError` for a longer sequence than the model's or a record that is
-        malformed.
+        `token_ids` int64: [N], sequences of the given `lengths` one after the other, or [B, T], equally long ones (right-padded,
+        since attention is causal: what stands after a sequence's end never touches it). `routing` [*shape of token_ids, layers, k]
+        integers, required by the replay modes and refused by `FREE`; rows of padding hold any k distinct experts.
+        `REPLAY_NO_GRAD` computes without gradient whatever the caller's mode. `keep`, bool of token_ids' shape: positions whose
+        hidden state is wanted. Raises `ValueError` for a longer sequence than the model's or a record that is malformed.
         """
-        config, (batch, length) = self.config, token_ids.shape
-        if length > config.max_position_embeddings:
-            raise ValueError(f"sequences of {length} tokens exceed max_position_embeddings ({config.max_position_embeddings})")
+        config, shape = self.config, token_ids.shape
+        lengths = [shape[1]] * shape[0] if lengths is None else lengths
+        assert sum(lengths) == token_ids.numel(), "the lengths are of these tokens"
+        if max(lengths) > config.max_position_embeddings:
+            raise ValueError(
+                f"sequences of {max(lengths)} tokens exceed max_position_embeddings ({config.max_position_embeddings})"
+            )
         if (routing is None) is not (mode is RouterMode.FREE):
             raise ValueError(f"router mode {mode} {'needs a' if routing is None else 'takes no'} routing record")
         replay = None
         if routing is not None:
             replay = RoutingReplay(
                 routing,
-                shape=(batch, length),
+                shape=shape,
                 layers=config.num_hidden_layers,
                 k=config.num_experts_per_tok,
                 num_experts=config.num_experts,
             )
         with torch.set_grad_enabled(torch.is_grad_enabled() and mode is not RouterMode.REPLAY_NO_GRAD):
-            positions = torch.arange(length, device=token_ids.device).repeat(batch)
-            hidden, experts, logits = self.run(token_ids.flatten(), positions, _within(batch), replay)
-            hidden = self.norm(hidden.view(batch, length, -1) if keep is None else hidden[keep.flatten()])
+            positions = torch.cat([torch.arange(length, device=token_ids.device) for length in lengths])
+            hidden, experts, logits = self.run(token_ids.flatten(), positions, _within(lengths), replay)
+            hidden = self.norm(hidden.view(*shape, -1) if keep is None else hidden[keep.flatten()])
         if replay is not None:
             replay.finish()
-        return ModelOutput(hidden, torch.stack(experts, 1).view(batch, length, len(self.layers), -1), tuple(logits))
+        return ModelOutput(hidden, torch.stack(experts, 1).view(*shape, len(self.layers), -1), tuple(logits))
 
     def run(
         self, token_ids: Tensor, positions: Tensor, attend: Attend, replay: RoutingReplay | None = None
@@ -128,13 +136,18 @@ class Decoder(nn.Module):
         return x, experts, logits
 
 
-def _within(batch: int) -> Attend:
-    """Causal attention of `batch` sequences of equal (padded) length within themselves."""
+def _within(lengths: Sequence[int]) -> Attend:
+    """Causal attention of each sequence within itself: one call for neighbours of equal length, so nothing is padded."""
+    runs = [(length, len(list(run))) for length, run in groupby(lengths)]
 
     def attend(_layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        q, k, v = (x.unflatten(0, (batch, -1)).transpose(1, 2) for x in (q, k, v))
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
-        return out.transpose(1, 2).flatten(0, 1)
+        sizes = [length * count for length, count in runs]
+        attended = []
+        for (length, _), *parts in zip(runs, q.split(sizes), k.split(sizes), v.split(sizes), strict=True):
+            q_run, k_run, v_run = (part.unflatten(0, (-1, length)).transpose(1, 2) for part in parts)
+            out = F.scaled_dot_product_attention(q_run, k_run, v_run, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+            attended.append(out.transpose(1, 2).flatten(0, 1))
+        return torch.cat(attended)
 
     return attend
 
@@ -159,12 +172,13 @@ class MoeTransformer(nn.Module):
         self,
         token_ids: Tensor,
         *,
+        lengths: Sequence[int] | None = None,
         routing: Tensor | None = None,
         mode: RouterMode = RouterMode.FREE,
         keep: Tensor | None = None,
     ) -> ModelOutput:
         """See `Decoder.forward`."""
-        output: ModelOutput = self.model(token_ids, routing=routing, mode=mode, keep=keep)
+        output: ModelOutput = self.model(token_ids, lengths=lengths, routing=routing, mode=mode, keep=keep)
         return output
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The critic: the policy's decoder with a scalar head."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ class ValueModel(nn.Module):
         """Takes over a policy's decoder weights; the head stays."""
         self.model.load_state_dict(policy.model.state_dict())
 
-    def forward(self, token_ids: Tensor, keep: Tensor | None = None) -> Tensor:
-        """Values float32 of token_ids [B, T]: [B, T], or [M] at the kept positions ([B, T] bool) only."""
-        values: Tensor = self.score(self.model(token_ids, keep=keep).hidden)
+    def forward(self, token_ids: Tensor, *, lengths: Sequence[int] | None = None, keep: Tensor | None = None) -> Tensor:
+        """Values float32 of token_ids' shape, or [M] at the kept positions only; the arguments are `Decoder.forward`'s."""
+        values: Tensor = self.score(self.model(token_ids, lengths=lengths, keep=keep).hidden)
         return values.squeeze(-1).float()

@@ -30,9 +30,10 @@ def fit(
     losses = []
     for step in range(spec.steps):
         micro = pack(trajectories, next(batches), nowhere)
-        output: ModelOutput = model(torch.from_numpy(micro.token_ids), keep=torch.from_numpy(micro.keep))
+        token_ids, keep = torch.from_numpy(micro.token_ids), torch.from_numpy(micro.keep)
+        output: ModelOutput = model(token_ids, lengths=micro.lengths, keep=keep)
         loss = F.cross_entropy(model.logits(output.hidden), torch.from_numpy(micro.targets))
-        total = loss + spec.balance * balance_loss(output, torch.from_numpy(micro.real)) if spec.balance else loss
+        total = loss + spec.balance * balance_loss(output) if spec.balance else loss
         total.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -40,14 +41,13 @@ def fit(
     return losses
 
 
-def balance_loss(output: ModelOutput, real: Tensor) -> Tensor:
-    """E · Σ_e f_e P_e over the `real` [B, T] positions, the mean over layers: f_e is the share of (token, slot) pairs that went to
-    expert e, P_e its mean probability. 1 where experts are used equally (Switch Transformers, Eq. 4)."""
-    places = real.flatten()
+def balance_loss(output: ModelOutput) -> Tensor:
+    """E · Σ_e f_e P_e over all positions, the mean over layers: f_e is the share of (token, slot) pairs that went to expert e, P_e
+    its mean probability. 1 where experts are used equally (Switch Transformers, Eq. 4)."""
     layers = []
-    for logits, experts in zip(output.router_logits, output.routed_experts[real].unbind(1), strict=True):
+    for logits, experts in zip(output.router_logits, output.routed_experts.unbind(-2), strict=True):
         share = torch.bincount(experts.flatten(), minlength=logits.shape[-1]) / experts.numel()
-        layers.append(logits.shape[-1] * (share * logits[places].softmax(dim=-1).mean(dim=0)).sum())
+        layers.append(logits.shape[-1] * (share * logits.softmax(dim=-1).mean(dim=0)).sum())
     return torch.stack(layers).mean()
 
 

@@ -57,7 +57,8 @@ class TorchTrainerWorker:
         return values
 
     def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
-        versions = np.unique(batch.versions).tolist()
+        sampled = batch.versions
+        versions = np.unique(sampled).tolist()
         if missing := [version for version in versions if version != self.version and version not in self._retained]:
             raise ValueError(
                 f"the batch was sampled by policy versions {versions}, of which {missing} aren't retained; the actor is at version "
@@ -67,7 +68,7 @@ class TorchTrainerWorker:
         for version in versions:
             actor = self.actor if version == self.version else self._restored(version)
             for part in batch.minibatches(self.algorithm.actor.minibatches, epoch=0):
-                self._log_probs_of(actor, part, batch, mode, into=logprobs, where=batch.versions == version)
+                self._log_probs_of(actor, part, batch, mode, into=logprobs, where=sampled == version)
         return logprobs
 
     def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
@@ -111,7 +112,7 @@ class TorchTrainerWorker:
                 self._log_probs_of(self.actor, part, batch, mode, into=current)
         for step, part in enumerate(_steps(batch, update)):
             weights = loss_weights(batch, part, update.normalizer)
-            for micro in self._microbatches(batch, part, mode):
+            for micro in self._microbatches(batch, part):
                 logprobs, entropy = self._logprobs(self.actor, micro, mode)
                 advantage = _at(micro.places, advantages, logprobs)
                 old = None if behaviour_logprobs is None else _at(micro.places, behaviour_logprobs, logprobs)
@@ -160,10 +161,9 @@ class TorchTrainerWorker:
         found = {"actor_optimizer": self.actor_optimizer}
         return found if self.critic_optimizer is None else found | {"critic_optimizer": self.critic_optimizer}
 
-    def _microbatches(self, batch: Batch, samples: Samples, mode: RouterMode = RouterMode.FREE) -> Iterator[MicroBatch]:
-        experts = None if mode is RouterMode.FREE else self.actor.config.num_experts
+    def _microbatches(self, batch: Batch, samples: Samples) -> Iterator[MicroBatch]:
         for part in split(batch.lengths, samples, self.spec.tokens_per_microbatch):
-            yield pack(batch.trajectories, part, batch.offsets, experts)
+            yield pack(batch.trajectories, part, batch.offsets)
 
     def _restored(self, version: int) -> MoeTransformer:
         """A copy of the actor with retained weights."""
@@ -182,21 +182,22 @@ class TorchTrainerWorker:
         where: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         """Those of some samples' loss tokens, of these only `where` [M]."""
-        for micro in self._microbatches(batch, samples, mode):
+        for micro in self._microbatches(batch, samples):
             wanted = slice(None) if where is None else where[micro.places]
             if where is None or where[micro.places].any():
                 into[micro.places[wanted]] = self._logprobs(actor, micro, mode)[0].numpy()[wanted]
 
     def _logprobs(self, actor: MoeTransformer, micro: MicroBatch, mode: RouterMode) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies, [m] each."""
-        routing = None if micro.routing is None else torch.from_numpy(micro.routing)
-        keep = torch.from_numpy(micro.keep)
-        hidden = actor(torch.from_numpy(micro.token_ids), routing=routing, mode=mode, keep=keep).hidden
+        routing = None if mode is RouterMode.FREE else torch.from_numpy(micro.routing)
+        token_ids, keep = torch.from_numpy(micro.token_ids), torch.from_numpy(micro.keep)
+        hidden = actor(token_ids, lengths=micro.lengths, routing=routing, mode=mode, keep=keep).hidden
         return token_logprobs(actor.logits(hidden), torch.from_numpy(micro.targets), torch.from_numpy(micro.temperatures))
 
     def _values(self, micro: MicroBatch) -> Tensor:
         assert self.critic is not None, "the algorithm has a critic"
-        values: Tensor = self.critic(torch.from_numpy(micro.token_ids), keep=torch.from_numpy(micro.keep))
+        token_ids, keep = torch.from_numpy(micro.token_ids), torch.from_numpy(micro.keep)
+        values: Tensor = self.critic(token_ids, lengths=micro.lengths, keep=keep)
         return values
 
 

@@ -98,7 +98,7 @@ class TorchTrainer(Trainer):
     load_balancing: Annotated[float, Field(ge=0, le=0)] = 0.0
     """It has no such loss."""
     tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1024
-    """Padded tokens of one forward pass; bounds memory and padding, changes no result. A longer sample is alone in its pass."""
+    """Tokens of one forward pass; bounds memory, changes no result. A longer sample is alone in its pass."""
 
     def build(
         self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm, steps: int | None = None

@@ -46,7 +46,7 @@ def test_critic_starts_from_policy_with_zero_head_and_survives_the_disk(tmp_path
     expected = policy(ids).hidden @ critic.score.weight[0] + critic.score.bias
     torch.testing.assert_close(critic(ids), expected)
     keep = torch.rand(3, 9) < 0.5
-    torch.testing.assert_close(critic(ids, keep), expected[keep])
+    torch.testing.assert_close(critic(ids, keep=keep), expected[keep])
     save_pretrained(critic, tmp_path / "critic")
     assert torch.equal(load_pretrained(tmp_path / "critic", ValueModel)(ids), critic(ids))
     with pytest.raises(ValueError, match="expected Qwen3MoeForCausalLM"):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -138,6 +139,31 @@ def test_padding_never_touches_a_sequence_and_keep_selects() -> None:
     torch.testing.assert_close(kept.hidden, padded.hidden[keep], atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("lengths", [[7, 7, 3, 1, 1], [1, 12, 4], [5]])
+@pytest.mark.parametrize("replay", [False, True])
+def test_packed_sequences_are_each_alone(lengths: list[int], replay: bool) -> None:
+    model, n = spec().build(seed=0), sum(lengths)
+    ids, record = torch.randint(0, 50, (n,), generator=torch.Generator().manual_seed(3)), any_record(1, n, 2)[0]
+    keep = torch.rand(n, generator=torch.Generator().manual_seed(4)) < 0.5
+    keep[0] = True
+
+    def run(part: slice, **packed: list[int]) -> torch.Tensor:
+        routing = {"routing": record[part], "mode": RouterMode.REPLAY_WITH_GRAD} if replay else {}
+        output = model(ids[part], keep=keep[part], **({"lengths": [part.stop - part.start]} | packed), **routing)
+        assert output.routed_experts.shape == (part.stop - part.start, 2, 2)
+        return output.hidden
+
+    gradients = []
+    ends = np.cumsum(lengths).tolist()
+    alone = torch.cat([run(slice(end - length, end)) for length, end in zip(lengths, ends, strict=True)])
+    for hidden in (alone, run(slice(0, n), lengths=lengths)):
+        torch.testing.assert_close(hidden, alone, atol=1e-6, rtol=1e-5)
+        model.zero_grad()
+        hidden.square().sum().backward()
+        gradients.append([parameter.grad for parameter in model.model.parameters()])
+    torch.testing.assert_close(gradients[1], gradients[0], atol=2e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("experts", "what"),
     [
@@ -149,8 +175,11 @@ def test_padding_never_touches_a_sequence_and_keep_selects() -> None:
 def test_malformed_records_are_refused_by_place(experts: list[int], what: str) -> None:
     record = any_record(2, 6, 2)
     record[1, 3, 0] = torch.tensor(experts)
+    model, ids = spec().build(seed=0), torch.zeros(2, 6, dtype=torch.long)
     with pytest.raises(ValueError, match=what):
-        spec().build(seed=0)(torch.zeros(2, 6, dtype=torch.long), routing=record, mode=RouterMode.REPLAY_NO_GRAD)
+        model(ids, routing=record, mode=RouterMode.REPLAY_NO_GRAD)
+    with pytest.raises(ValueError, match=what.replace("sequence 1, row 3", "row 9")):
+        model(ids.flatten(), lengths=[2, 10], routing=record.flatten(0, 1), mode=RouterMode.REPLAY_NO_GRAD)
 
 
 def test_records_and_modes_go_together() -> None:
