@@ -59,7 +59,7 @@ def run_tiny(runs: Path, *changes: str) -> Run:
         phases, said = [], []
         with pytest.MonkeyPatch.context() as patch:
             phase, say = ProgressReport.phase, ProgressReport.say
-            patch.setattr(ProgressReport, "phase", lambda self, *args: (phases.append(args), phase(self, *args))[1])
+            patch.setattr(ProgressReport, "phase", lambda self, *args, **of: (phases.append(args), phase(self, *args, **of))[1])
             patch.setattr(ProgressReport, "say", lambda self, text: (said.append(text), say(self, text))[1])
             recorded = t1x.run(resolved)
         left = list(sandboxes.iterdir())
