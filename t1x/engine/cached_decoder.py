@@ -34,6 +34,10 @@ class Rows:
         """Tokens a row."""
         return self.ends - self.starts
 
+    def part(self, start: int, end: int) -> "Rows":
+        """Rows [start, end) of these."""
+        return Rows(self.slots[start:end], self.starts[start:end], self.ends[start:end])
+
     def flat(self) -> tuple[Indices, Indices]:
         """Slot and position of every token, row after row, [N] each."""
         counts = self.counts
@@ -72,6 +76,10 @@ class CachedDecoder:
             hidden = hidden.index_select(0, torch.from_numpy(np.cumsum(rows.counts) - 1))
         return self.policy.logits(self.policy.model.norm(hidden)), torch.stack(experts, 1).to(torch.uint8)
 
+    def prepare(self, rows: Rows) -> tuple[Rows, ...]:
+        """The steps that `rows` are computed in."""
+        return (rows,)
+
 
 def _inputs_first(weight: Tensor) -> Tensor:
     """The same weight [..., outputs, inputs] with its inputs outermost in memory: multiplications by few rows are twice as fast."""
@@ -94,7 +102,7 @@ class _Attention:
     def _plan_single(self, slots: Indices, ends: Indices) -> None:
         """Slots that aren't a range, but fill half of one at least, are spread over it: cheaper than a copy of their cache."""
         self.spread: Tensor | None = None
-        self.read = _range_or_index(slots)
+        self.read = range_or_index(slots)
         first, last = int(slots.min()), int(slots.max())
         if isinstance(self.read, Tensor) and last - first < 2 * len(slots):
             self.read = slice(first, last + 1)
@@ -103,16 +111,16 @@ class _Attention:
             spread_ends[slots - first] = ends
             ends = spread_ends
         self.reach = int(ends.max())
-        self.mask = _mask(np.arange(self.reach) < ends[:, None], self.keys.dtype)[:, None, None]
+        self.mask = mask(np.arange(self.reach) < ends[:, None], self.keys.dtype)[:, None, None]
 
     def _plan_longer(self, slots: Indices, starts: Indices, ends: Indices) -> None:
         counts = ends - starts
-        self.longer_read, self.longer_reach = _range_or_index(slots), int(ends.max())
+        self.longer_read, self.longer_reach = range_or_index(slots), int(ends.max())
         step = np.arange(counts.max())
         real = step < counts[:, None]
         row_of = np.where(real, (np.cumsum(counts) - counts)[:, None] + step, 0)
         self.padded, self.real = torch.from_numpy(row_of.ravel()), torch.from_numpy(np.flatnonzero(real))
-        self.longer_mask = _mask(np.arange(self.longer_reach) <= (starts[:, None] + step)[:, :, None], self.keys.dtype)[:, None]
+        self.longer_mask = mask(np.arange(self.longer_reach) <= (starts[:, None] + step)[:, :, None], self.keys.dtype)[:, None]
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         keys, values = self.keys[layer], self.values[layer]
@@ -144,7 +152,7 @@ class _Attention:
         return out.transpose(1, 2).flatten(0, 1).index_select(0, self.real)
 
 
-def _range_or_index(slots: Indices) -> slice | Tensor:
+def range_or_index(slots: Indices) -> slice | Tensor:
     """Slots in a row are read in place, others by a copy."""
     first = int(slots[0])
     if (slots == np.arange(first, first + len(slots))).all():
@@ -152,5 +160,6 @@ def _range_or_index(slots: Indices) -> slice | Tensor:
     return torch.from_numpy(slots)
 
 
-def _mask(visible: npt.NDArray[np.bool_], dtype: torch.dtype) -> Tensor:
+def mask(visible: npt.NDArray[np.bool_], dtype: torch.dtype) -> Tensor:
+    """What is added to attention scores: 0 where something is visible, -inf elsewhere."""
     return torch.from_numpy(np.where(visible, np.float32(0), np.float32(-np.inf))).to(dtype)

@@ -20,6 +20,7 @@ from t1x.engine.cached_decoder import CachedDecoder, Indices, Rows
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Completion, EngineError, FinishReason, Sampling
 from t1x.engine.sampler import cut, sample, uniforms
+from t1x.engine.tiled_decoder import TiledDecoder
 from t1x.model.qwen3_moe import Qwen3Moe
 
 
@@ -49,7 +50,7 @@ class ContinuousBatching:
         self._deterministic = deterministic
         slots, context = spec.max_sessions, spec.context_length or model.max_position_embeddings
         self._context, self._vocabulary = context, model.vocab_size
-        self._decoder = CachedDecoder(model, slots, context, getattr(torch, spec.dtype))
+        self._decoder = (TiledDecoder if deterministic else CachedDecoder)(model, slots, context, getattr(torch, spec.dtype))
         self._decoder.load(weights)
 
         self._tokens: Indices = np.zeros((slots, context), dtype=np.int64)
@@ -147,6 +148,12 @@ class ContinuousBatching:
                 f"session {session}: max_tokens must be at least 1, temperature at least 0, top_p above 0 and at most 1, top_k at "
                 f"least 0, got {sampling}"
             )
+        alive = {*self._slot_of, *(request.session for request in self._waiting)}
+        if self._deterministic and session not in alive and len(alive) >= len(self._length):
+            raise ValueError(
+                f"session {session}: {len(alive)} sessions are alive, and a deterministic engine keeps the cache of all of them; "
+                f"raise max_sessions"
+            )
         if any(r.session == session for r in self._waiting) or self._slot_of.get(session) in self._active:
             raise ValueError(f"session {session} is sampling already; a session samples one completion at a time")
 
@@ -219,14 +226,20 @@ class ContinuousBatching:
         """Computes what every active session hasn't computed yet, and samples one token for each."""
         slots = np.fromiter(self._active, dtype=np.int64, count=len(self._active))
         slots = slots[np.lexsort((slots, self._length[slots] - self._cached[slots] > 1))]
-        rows = Rows(slots, self._cached[slots], self._length[slots])
+        for rows in self._decoder.prepare(Rows(slots, self._cached[slots], self._length[slots])):
+            self._compute(rows)
+
+    def _compute(self, rows: Rows) -> None:
+        slots = rows.slots
         token_slots, positions = rows.flat()
         logits, experts = self._decoder.step(self._tokens[token_slots, positions], rows)
         self._routing[token_slots, positions] = experts.numpy()
-        logits = cut(logits, self._temperature[slots], self._top_p[slots], self._top_k[slots])
-        ids, logprobs = sample(logits, self._temperature[slots], uniforms(self._seed[slots], rows.ends))
-        sampled = ids.numpy()
-        self._tokens[slots, rows.ends], self._logprobs[slots, rows.ends] = sampled, logprobs.numpy()
+        read = np.arange(len(logits)).clip(max=len(slots) - 1)  # logits that mean nothing are sampled from like the last ones
+        of, ends = slots[read], rows.ends[read]
+        logits = cut(logits, self._temperature[of], self._top_p[of], self._top_k[of])
+        ids, logprobs = sample(logits, self._temperature[of], uniforms(self._seed[of], ends))
+        sampled = ids.numpy()[: len(slots)]
+        self._tokens[slots, rows.ends], self._logprobs[slots, rows.ends] = sampled, logprobs.numpy()[: len(slots)]
         self._cached[slots], self._length[slots] = rows.ends, rows.ends + 1
         stopped = (self._stops[slots] == sampled[:, None]).any(1)
         for row in np.flatnonzero(stopped | (rows.ends + 1 >= self._limit[slots])):

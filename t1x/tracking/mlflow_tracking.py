@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from t1x.config import Role
-from t1x.tracking.protocol import ParentRun, TrackedRun, Tracking
+from t1x.tracking.protocol import ParentRun, Resumed, TrackedRun, Tracking
 
 
 class MLflowTracking(Tracking):
@@ -24,16 +24,21 @@ class MLflowTracking(Tracking):
     tags: Annotated[dict[str, str], Role.PLACEMENT] = Field(default_factory=dict)
     """Searchable marks of the run, e.g. `{'axis.reward': 'dense'}`."""
 
-    def build(self, folder: Path, name: str) -> TrackedRun:
+    def build(self, folder: Path, name: str, resumed: Resumed | None = None) -> TrackedRun:
         from t1x.tracking.mlflow_run import MLflowRun
 
         parent = {"mlflow.parentRunId": self.parent} if self.parent else {}
-        return MLflowRun(self._uri(folder), self.experiment, folder, name, self.tags | parent)
+        return MLflowRun(self._uri(folder), self.experiment, folder, name, self.tags | parent, resumed)
 
     def parent_run(self, folder: Path, name: str, tags: Mapping[str, str]) -> AbstractContextManager[ParentRun]:
         from t1x.tracking.mlflow_parent import parent_run
 
         return parent_run(self._uri(folder), self.experiment, folder, name, tags)
+
+    def forget(self, folder: Path, run_id: str) -> bool:
+        from t1x.tracking.mlflow_forget import forget_run
+
+        return forget_run(self._uri(folder), run_id)
 
     def grouped(self, parent: str | None, tags: Mapping[str, str]) -> "MLflowTracking":
         return self.model_copy(update={"parent": parent, "tags": {**self.tags, **tags}})
