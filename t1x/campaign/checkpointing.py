@@ -11,7 +11,11 @@ from t1x.config import Component, Role
 Count = Annotated[int, Role.PLACEMENT, Field(ge=0)]
 
 
-class Checkpointing(Component):
+class CheckpointPolicy(Component):
+    """When checkpoints are written and which of them are kept."""
+
+
+class Checkpointing(CheckpointPolicy):
     """When checkpoints are written and which of them are kept. A full one holds all that going on bit for bit needs; one of weights
     alone holds the networks that come out of the algorithm."""
 
