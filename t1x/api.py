@@ -50,3 +50,24 @@ def runs(folder: str | Path = "runs") -> "list[Run]":
     from t1x.campaign import record
 
     return record.runs(folder)
+
+
+def evaluate(
+    checkpoint: str | Path,
+    suites: str | Sequence[str],
+    *,
+    like: str | Path | None = None,
+    site: str | None = "auto",
+    set: str | Sequence[str] = (),
+    runs: str | Path = "runs",
+) -> "Run":
+    """Evaluates weights on suites, as a run of its own; gives that run. `checkpoint` is a run (its folder, its name in the folder
+    `runs`, its tracking id), a checkpoint's folder or a policy's. Each suite is the name of one that the run's experiment has, or a
+    Gin file. The settings are those of the run, or of the experiment file `like` (which a policy's folder that lies in no run
+    needs); each Gin text of `set` wins over them. Raises what `run` does."""
+    from t1x.campaign.checkpoint_evaluation import evaluation_of
+
+    texts, names = ([value] if isinstance(value, str) else value for value in (set, suites))
+    wanted = None if like is None else str(like)
+    found: Run = run(evaluation_of(str(checkpoint), names, like=wanted, site=site, set=texts, runs=Path(runs)))
+    return found

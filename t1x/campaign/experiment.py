@@ -135,7 +135,8 @@ class Experiment(Root):
         return self
 
     def missing(self) -> list[str]:
-        return gpus(self.runtime.devices(self.engine.devices, self.training_devices))
+        lacks = gpus(self.runtime.devices(self.engine.devices, self.training_devices))
+        return [*lacks, *(self.sandbox.missing_deterministic() if self.deterministic else [])]
 
     @property
     def training_devices(self) -> int:

@@ -75,6 +75,8 @@ class Run:
     """How often it was gone on with after an interruption."""
     tracking_id: str | None = None
     """The run's id in the tracking store."""
+    steps: int | None = None
+    """Training steps that it is to make; None for an evaluation."""
     scores: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
     """Suite to measure to its value for the last policy."""
     checkpoint: str | None = None
@@ -119,7 +121,7 @@ def alive(folder: Path) -> Iterator[None]:
 def read_run(folder: Path) -> Run:
     """The record of a run's folder. Raises `ValueError` where it can't be read."""
     run = _read(folder)
-    if run.status is not Status.RUNNING or _is_locked(folder):
+    if run.status is not Status.RUNNING or is_locked(folder):
         return run
     again = _read(folder)  # it may have ended in order since
     return replace(again, status=Status.KILLED) if again.status is Status.RUNNING else again
@@ -166,7 +168,8 @@ def _reason(error: Exception) -> str:
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
-def _is_locked(folder: Path) -> bool:
+def is_locked(folder: Path) -> bool:
+    """Whether a process works in a run's folder."""
     try:
         with (folder / LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,6 +1,9 @@
 """What a campaign leaves for a reader: a summary table, a learning curve, transcripts."""
 
 import json
+import math
+import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,6 +22,7 @@ CREDIT = "partial credit (share of a task's assertions)"
 AXES = {"resolved_rate": RATE, "partial_credit": CREDIT}
 MEASURES = {"resolved_rate": "resolved rate", "partial_credit": "partial credit"}
 """How the table calls each measure."""
+PASS = "pass_at_"
 EXPLAINED = "critic's explained variance"
 UNDEFINED = {EXPLAINED: "not defined: returns didn't vary"}
 """Axis to why it may have no value."""
@@ -48,7 +52,8 @@ def write_report(folder: Path, outcome: Outcome, title: str) -> list[Path]:
 
 
 def summary(outcome: Outcome) -> Group:
-    """Each suite's measure before, after the start, and at the last step: final state alone, mean ± standard error over tasks."""
+    """Each suite's measure, and pass@k where a task has several attempts, before, after the start, and at the last step: final
+    state alone, mean ± standard error over tasks."""
     measures = " or ".join(dict.fromkeys(MEASURES[score.measure] for score in outcome.scores)).capitalize()
     table = Table(pad_edge=False)
     table.add_column("suite")
@@ -61,17 +66,22 @@ def summary(outcome: Outcome) -> Group:
     by_row: dict[tuple[str, str], dict[int | None, str]] = {}
     sizes: dict[tuple[str, str], str] = {}
     for score in outcome.scores:
-        row = (score.suite, _mode(score))
-        by_row.setdefault(row, {})[score.step] = with_error(score.value, score.stderr)
-        sizes[row] = str(int(score.metrics["tasks"]))
+        for mode, value, error in _values(score):
+            by_row.setdefault((score.suite, mode), {})[score.step] = with_error(value, error)
+            sizes[score.suite, mode] = str(int(score.metrics["tasks"]))
     for row, cells in by_row.items():
         table.add_row(*row, sizes[row], *(cells.get(step, "") for step in steps))
     return Group(f"{measures}, mean ± standard error over tasks", table)  # a table's own title is filled up with blanks
 
 
-def _mode(score: Score) -> str:
-    """The mode, and the measure where it isn't the usual one."""
-    return score.label + (f", {MEASURES[score.measure]}" if score.measure != "resolved_rate" else "")
+def _values(score: Score) -> Iterator[tuple[str, float, float]]:
+    """(mode, value, standard error) of its measure, which is told where it isn't the usual one, and of pass@k for as many attempts
+    as a task has."""
+    yield score.label + (f", {MEASURES[score.measure]}" if score.measure != "resolved_rate" else ""), score.value, score.stderr
+    most = max((int(name.removeprefix(PASS)) for name in score.metrics if re.fullmatch(rf"{PASS}\d+", name)), default=1)
+    if most > 1:
+        name = f"{PASS}{most}"
+        yield f"{score.label}, pass@{most}", score.metrics[name], score.metrics.get(f"{name}_se", math.nan)
 
 
 def _draw(path: Path, outcome: Outcome, title: str) -> None:

@@ -183,6 +183,7 @@ class _Running:
         if isinstance(experiment, Campaign):
             assert self._pools.training is not None, "a campaign has a pool"
             steps = experiment.training_steps(len(self._pools.training))
+            self._record = replace(self._record, steps=steps).save()
             assembly = TrainingAssembly(**shared, pool=self._pools.training, steps=steps)
             assert self._store is not None, "a campaign has checkpoints"
             try:

@@ -52,15 +52,18 @@ class CheckpointStart(Start):
     """Weights in a folder; optimizers start fresh. A critic that starts from a policy's keeps its head of zeros."""
 
     path: Annotated[Path, Role.SCALE]
-    """A folder with `config.json` and `model.safetensors` in Hugging Face layout, e.g. `runs/…/checkpoints/start/policy`; for a
-    critic, that of a value model (`…/critic`) or of a policy. It stands for the weights in it: another folder is another run."""
+    """A folder with `config.json` and `model.safetensors` in Hugging Face layout, e.g. `runs/…/checkpoints/step-100/policy`; for
+    a critic, that of a value model (`…/critic`) or of a policy. It stands for the weights in it: another folder is another run. One
+    that belongs to a checkpoint is checked against its manifest."""
 
     def missing(self) -> list[str]:
         return folder(self.path, "CheckpointStart.path; it holds config.json and model.safetensors")
 
     def check(self, model: Model, critic: bool = False) -> None:
+        from t1x.campaign.manifest import require_sound_network
         from t1x.model.starting import stored_critic, stored_policy
 
+        require_sound_network(self.path)
         if critic:
             stored_critic(self.path, model)
         else:

@@ -40,11 +40,14 @@ class Resolved:
         return f"Resolved({shown(self.path)!r}, site={self.root.site!r}, root={type(self.root).__name__})"
 
 
-def load(path: str | Path, *, site: str | None = None, set: Sequence[str | Setting] = ()) -> Resolved:
+def load(
+    path: str | Path, *, site: str | None = None, set: Sequence[str | Setting] = (), root: type[Root] | None = None
+) -> Resolved:
     """Resolves a Gin file on a site and then each Gin text of `set`, which win over both. `path` is looked up in the working
     directory and in the package. `site` is a name, `"auto"` for what `default_site` says, or None for the bare file; a file that
-    sets its root's `site` is resolved already and takes none. Raises `FileNotFoundError` where there is no file, `ValueError` for
-    an unknown site, `ConfigError` with everything that is wrong."""
+    sets its root's `site` is resolved already and takes none. `root` is the class of its root: the one that has bindings where
+    None. Raises `FileNotFoundError` where there is no file, `ValueError` for an unknown site, `ConfigError` with everything that is
+    wrong."""
     file = find(str(path))
     if file is None:
         raise FileNotFoundError(f"there is no file {path}{closest(str(path), siblings(str(path)))}")
@@ -52,7 +55,7 @@ def load(path: str | Path, *, site: str | None = None, set: Sequence[str | Setti
     reader = Reader()
     bare = reader.read(file, set)
     where = _site(site, bare.statements)
-    plain = _attempt(bare, file)
+    plain = _attempt(bare, file, root)
     if where is None:
         return _resolved(plain, bare, file, bare, None)
     source = reader.read(file, set, where)

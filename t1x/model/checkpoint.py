@@ -20,6 +20,7 @@ from t1x.model.durable import sync, sync_below
 from t1x.model.qwen3_moe import Model, Qwen3Moe
 from t1x.model.transformer import MoeTransformer
 from t1x.model.value import ValueModel
+from t1x.parallel.sharded import assign, own, whole
 
 Network = TypeVar("Network", MoeTransformer, ValueModel)
 
@@ -40,9 +41,8 @@ def to_hf(model: MoeTransformer | ValueModel) -> dict[str, Tensor]:
 def load_hf(model: MoeTransformer | ValueModel, weights: Mapping[str, Tensor]) -> None:
     """Copies weights by Hugging Face name into the model (converted to its dtype). A tied head may be named or left out. Raises
     `ValueError` for a name that is missing or too many and for a wrong shape; the model is then as it was."""
-    parts = [
-        (own, name, part) for own, tensor in _stored(model).items() for name, part in _split(model.config, own, tensor).items()
-    ]
+    stored = _stored(model)
+    parts = [(own, name, part) for own, tensor in stored.items() for name, part in _split(model.config, own, tensor).items()]
     expected = {name for _, name, _ in parts}
     given = set(weights) - ({"lm_head.weight"} if model.config.tie_word_embeddings else set())
     if given != expected:
@@ -53,6 +53,9 @@ def load_hf(model: MoeTransformer | ValueModel, weights: Mapping[str, Tensor]) -
             raise ValueError(f"weight {name} has shape {tuple(weights[name].shape)}, the model needs {tuple(part.shape)}")
     for _, name, part in parts:
         part.copy_(weights[name])
+    for name, parameter in model.named_parameters():
+        if own(parameter) is not parameter:
+            assign(parameter, stored[name])
 
 
 def save_pretrained(model: MoeTransformer | ValueModel, folder: str | Path) -> None:
@@ -174,7 +177,7 @@ def from_hf_config(config: Mapping[str, Any]) -> Qwen3Moe:
 
 
 def _stored(model: MoeTransformer | ValueModel) -> dict[str, Tensor]:
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+    return {name: whole(parameter.detach()) for name, parameter in model.named_parameters()}
 
 
 HF_LAYER_NAMES = {

@@ -29,4 +29,4 @@ class ValueModel(nn.Module):
     def forward(self, token_ids: Tensor, *, lengths: Sequence[int] | None = None, keep: Tensor | None = None) -> Tensor:
         """Values float32 of token_ids' shape, or [M] at the kept positions only; the arguments are `Decoder.forward`'s."""
         values: Tensor = self.score(self.model(token_ids, lengths=lengths, keep=keep).hidden)
-        return values.squeeze(-1).float()
+        return values.squeeze(-1).float().clone()  # sharding's hooks don't stand views

@@ -1,6 +1,6 @@
 """Which devices hold and compute what of a network in training (report, section 7: a plan Π)."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,25 @@ class ShardingPlan(Component):
     def devices(self) -> int:
         """Devices in all (G)."""
         raise NotImplementedError
+
+
+class TorchPlan(ShardingPlan):
+    """Ranks that share a batch, processes on this machine; with one, everything is in the process that trains."""
+
+    data: Degree = 1
+    """δ: ranks, each with a share of every optimizer step's samples. Gradients are summed, so it changes no result."""
+    fully_sharded: Annotated[bool, Role.PLACEMENT] = False
+    """Whether weights, gradients and optimizer state are sharded over the ranks (FSDP2), rather than replicated."""
+    device: Annotated[Literal["cpu", "cuda"], Role.PLACEMENT] = "cpu"
+    """What ranks compute on: `cpu` (they talk by gloo) or `cuda`, a GPU each (NCCL)."""
+    control_deadline: Annotated[float, Role.PLACEMENT, Field(gt=0)] = 120.0
+    """Seconds for one control operation, such as the start of the ranks (not stated in the report)."""
+    collective_deadline: Annotated[float, Role.PLACEMENT, Field(gt=0)] = 1800.0
+    """Seconds that ranks wait for the slowest in one collective operation (report, section 7.3: 30 to 120 minutes)."""
+
+    @property
+    def devices(self) -> int:
+        return self.data if self.device == "cuda" else 0
 
 
 class MegatronPlan(ShardingPlan):

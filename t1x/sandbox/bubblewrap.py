@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from t1x.sandbox.child import Child, children, kill_child
+from t1x.sandbox.fixed_clock import fixed_files, same_addresses, write_clock
 from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced, as_user, program
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
@@ -37,10 +38,11 @@ _COPIED_ETC = ("alternatives", "ld.so.cache", "localtime", "magic", "mime.types"
 class Bubblewrap:
     """Starts shells and fresh processes in bubblewrap; see `Isolation`."""
 
-    def __init__(self, run_folder: Path, limits: Limits) -> None:
-        """Writes the /etc that all sandboxes of the run folder share. Raises `ValueError` where a program is missing."""
+    def __init__(self, run_folder: Path, limits: Limits, deterministic: bool) -> None:
+        """Writes the /etc that all sandboxes of the run folder share; where they are `deterministic`, with a clock that stands
+        still. Raises `ValueError` where a program is missing."""
         self._limits = limits
-        self._bwrap = (program("bwrap"), *_NAMESPACES, *_CONFINED)
+        self._bwrap: tuple[str, ...] = (program("bwrap"), *_NAMESPACES, *_CONFINED)
         etc = _write_etc(run_folder / "etc")
         self._root = (
             "--ro-bind",
@@ -55,6 +57,10 @@ class Bubblewrap:
             "--dev",
             "/dev",
         )
+        if deterministic:
+            write_clock(etc)
+            self._root += fixed_files(etc)
+            self._bwrap = (*same_addresses(), *self._bwrap)
 
     def shell(self, trial: TrialFolder) -> Launch:
         mounts = {**trial.mounts, SHARED_MEMORY: trial.mounts[TMP]}

@@ -46,6 +46,11 @@ class BubblewrapSandbox(LocalLimits, Sandbox):
     def indeterminism(self) -> str:
         return ""
 
+    def missing_deterministic(self) -> list[str]:
+        from t1x.sandbox.fixed_clock import COMPILER, INSTALL
+
+        return program(COMPILER, INSTALL)
+
     def build(self, deterministic: bool = False) -> SandboxHost:
         from t1x.sandbox.local_build import build_bubblewrap
 

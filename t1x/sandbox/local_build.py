@@ -4,7 +4,7 @@ from t1x.sandbox.bubblewrap import Bubblewrap
 from t1x.sandbox.host import LocalHost, user_of
 from t1x.sandbox.isolation import Isolation, Limits
 from t1x.sandbox.local import LocalLimits
-from t1x.sandbox.probe import CHECK, probe, require_programs
+from t1x.sandbox.probe import CHECK, probe, probe_clock, require_programs
 from t1x.sandbox.process import Process
 from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.run_folder import RunFolder
@@ -16,9 +16,11 @@ def build_bubblewrap(spec: LocalLimits, deterministic: bool) -> LocalHost:
     require_programs()
     run_folder = RunFolder(spec.root, kill_marked=False)
     try:
-        isolation = Bubblewrap(run_folder.path, _limits(spec))
+        isolation = Bubblewrap(run_folder.path, _limits(spec), deterministic)
         trial = TrialFolder(run_folder.path / "probe", "/app", user_of(0))
         probe(isolation.fresh(trial, ("/bin/bash", "-c", CHECK), {}, {}))
+        if deterministic:
+            probe_clock(isolation.fresh(trial, ("date", "+%s"), {}, {}))
         remove_tree(trial.path)
     except BaseException:
         run_folder.remove()

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from t1x.sandbox.fixed_clock import NOW
 from t1x.sandbox.isolation import Launch
 
 _OR = "or choose `@ProcessSandbox()`, which isolates nothing"
@@ -29,6 +30,19 @@ def require_programs() -> None:
 
 def probe(launch: Launch) -> None:
     """Runs a launch whose command is `CHECK` and raises `ValueError` where it fails or finds itself not confined."""
+    require_confined(_printed(launch))
+
+
+def probe_clock(launch: Launch) -> None:
+    """Runs a launch whose command is `date +%s` and raises `ValueError` where its clock isn't the fixed one."""
+    if (printed := _printed(launch).strip()) != NOW:
+        raise ValueError(
+            f"the clock of a deterministic sandbox is {printed!r} and not {NOW!r}: it needs a system with glibc; "
+            "or set deterministic to False"
+        )
+
+
+def _printed(launch: Launch) -> str:
     try:
         run = subprocess.run(
             launch.argv,
@@ -43,7 +57,7 @@ def probe(launch: Launch) -> None:
         raise ValueError(f"bubblewrap doesn't start within 60 s on this machine; check `{' '.join(launch.argv)}`, {_OR}") from error
     if run.returncode != 0:
         raise ValueError(f"bubblewrap doesn't work on this machine ({run.stderr.strip()}): {_advice(run.stderr)}, {_OR}")
-    require_confined(run.stdout)
+    return run.stdout
 
 
 def require_confined(printed: str) -> None:

@@ -92,6 +92,10 @@ class Sandbox(Component):
         it doesn't."""
         return "commands see the time of day; use @BubblewrapSandbox()"
 
+    def missing_deterministic(self) -> list[str]:
+        """What this machine lacks for it to be deterministic, beyond `missing`."""
+        return []
+
     def build(self, deterministic: bool = False) -> SandboxHost:
         """Checks the host and returns the factory; where it is `deterministic`, what commands see doesn't depend on when and beside
         what they run. Raises `ValueError` that says what the host lacks and how to allow it."""

@@ -5,7 +5,7 @@ own place, so nothing depends on how samples were split.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -64,4 +64,17 @@ def pack(trajectories: Sequence[Trajectory], indices: Ints, offsets: Ints) -> Mi
         routing=np.concatenate([sample.routed_experts for sample in samples]),
         samples=np.repeat(np.arange(len(samples)), counts),
         places=np.concatenate([offset + np.arange(count) for offset, count in zip(offsets[indices], counts, strict=True)]),
+    )
+
+
+def without_loss(micro: MicroBatch) -> MicroBatch:
+    """The same pass of which nothing is kept."""
+    none = slice(0, 0)
+    return replace(
+        micro,
+        keep=np.zeros_like(micro.keep),
+        targets=micro.targets[none],
+        temperatures=micro.temperatures[none],
+        samples=micro.samples[none],
+        places=micro.places[none],
     )

@@ -1,7 +1,10 @@
 """Metrics of one network's update, gathered over its optimizer steps.
 
-Invariant: everything comes from sums or from the values of all tokens together, so that no split into micro-batches shows.
+Invariant: everything comes from sums or from the values of all tokens together, so that no split shows, into micro-batches or over
+ranks.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from torch import Tensor
@@ -21,12 +24,23 @@ class StepMetrics:
 
     def add(self, **vectors: Tensor) -> None:
         for name, vector in vectors.items():
-            finite = vector.detach().double()
+            finite = vector.detach().double().cpu()
             finite = finite[finite.isfinite()]
             self._sums[name] = self._sums.get(name, 0.0) + float(finite.sum())
             self._counts[name] = self._counts.get(name, 0) + len(finite)
             if name == "ratio":
                 self._ratios.append(finite.numpy())
+
+    @classmethod
+    def merged(cls, parts: Sequence["StepMetrics"]) -> "StepMetrics":
+        """Of several ranks' shares."""
+        whole = cls()
+        for part in parts:
+            for name, total in part._sums.items():
+                whole._sums[name] = whole._sums.get(name, 0.0) + total
+                whole._counts[name] = whole._counts.get(name, 0) + part._counts[name]
+            whole._ratios += part._ratios
+        return whole
 
     def values(self) -> dict[str, float]:
         """Metric to value; `ratio` becomes `ratio_mean`, `ratio_p01`, `ratio_p50`, `ratio_p99` and `ratio_max`."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from t1x.parallel.sharded import sharded_state, whole, whole_copy
 from t1x.training.optimizer import Adam
 
 
@@ -32,7 +33,7 @@ class TorchOptimizer:
     def step(self) -> float:
         """Takes one step with the gradients that were accumulated and clears them; returns their norm before clipping. Where it is
         not finite the step is skipped."""
-        norm = float(torch.nn.utils.clip_grad_norm_(self._parameters, self.spec.clip_norm))
+        norm = float(whole(torch.nn.utils.clip_grad_norm_(self._parameters, self.spec.clip_norm)))
         if math.isfinite(norm):
             for group in self._adam.param_groups:
                 group["lr"] = self.lr
@@ -49,8 +50,9 @@ class TorchOptimizer:
         return self.spec.lr_at(self.steps, self.total_steps)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"adam": self._adam.state_dict(), "steps": self.steps, "skipped": self.skipped}
+        return {"adam": whole_copy(self._adam.state_dict()), "steps": self.steps, "skipped": self.skipped}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._adam.load_state_dict(state["adam"])
+        parameters = [parameter for group in self._adam.param_groups for parameter in group["params"]]
+        self._adam.load_state_dict(sharded_state(state["adam"], parameters))
         self.steps, self.skipped = state["steps"], state["skipped"]

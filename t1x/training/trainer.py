@@ -8,6 +8,7 @@ from pydantic import Field
 from t1x.config import Component, Role
 from t1x.model.qwen3_moe import Model
 from t1x.model.router import RouterMode
+from t1x.parallel.plan import TorchPlan
 from t1x.training.algorithm import Algorithm, TokenVector
 from t1x.training.batch import Batch
 
@@ -93,16 +94,27 @@ class Trainer(Component):
 
 
 class TorchTrainer(Trainer):
-    """One process, plain PyTorch; gradients accumulate over micro-batches."""
+    """Plain PyTorch; gradients accumulate over micro-batches and ranks."""
 
+    plan: TorchPlan = TorchPlan()
+    """How many ranks share a batch, on what, and whether they shard the networks."""
     load_balancing: Annotated[float, Field(ge=0, le=0)] = 0.0
     """It has no such loss."""
     tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1024
     """Tokens of one forward pass; bounds memory, changes no result. A longer sample is alone in its pass."""
 
+    @property
+    def devices(self) -> int:
+        return self.plan.devices
+
     def build(
         self, actor: "MoeTransformer", critic: "ValueModel | None", algorithm: Algorithm, steps: int | None = None
     ) -> TrainerWorker:
+        if self.plan.data > 1:
+            from t1x.training.data_parallel import DataParallelTrainer
+
+            return DataParallelTrainer(self, algorithm, actor, critic, steps)
+        from t1x.parallel.ranks import Ranks
         from t1x.training.torch_trainer import TorchTrainerWorker
 
-        return TorchTrainerWorker(self, algorithm, actor, critic, steps)
+        return TorchTrainerWorker(self, algorithm, actor, critic, steps, Ranks(device=self.plan.device))

@@ -1,6 +1,7 @@
 """What a reader of a finished or interrupted campaign is told."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,22 @@ def test_a_suite_is_shown_by_its_own_measure() -> None:
     assert ["held_out", "greedy", "40", "0.400", "±", "0.050"] in lines
     assert ["long", "T", "=", "0.1,", "3", "attempts,", "partial", "credit", "3", "0.750", "±", "0.050"] in lines
     assert " ".join(shown(Outcome(scores=[partial(0, 0.75)]))[0]).startswith("Partial credit, mean")
+
+
+def test_pass_at_k_is_shown_for_as_many_attempts_as_there_are() -> None:
+    more = {
+        "pass_at_1": 0.4,
+        "pass_at_1_se": 0.05,
+        "pass_at_2": 0.5,
+        "pass_at_2_se": 0.06,
+        "pass_at_10": 0.7,
+        "pass_at_10_se": 0.07,
+    }
+    benchmark = score(0, 0.4, "benchmark", "T = 0.1, 10 attempts")
+    lines = shown(Outcome(scores=[replace(benchmark, metrics=benchmark.metrics | more)]))
+    assert ["held_out", "T", "=", "0.1,", "10", "attempts", "40", "0.400", "±", "0.050"] in lines
+    assert ["held_out", "T", "=", "0.1,", "10", "attempts,", "pass@10", "40", "0.700", "±", "0.070"] in lines
+    assert len([line for line in lines if line[:1] == ["held_out"]]) == 2
 
 
 def test_scores_are_kept_under_the_policys_name(tmp_path: Path) -> None:

@@ -1,17 +1,22 @@
 """Checkpoints that are written, kept, removed, found damaged and read, on a real disk."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from checkpoints import checkpoint, same
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from t1x.campaign.checkpoint_folder import Checkpoint, StoredNetwork
@@ -263,6 +268,91 @@ def test_an_error_of_the_last_write_is_said_at_the_end(tmp_path: Path) -> None:
     assert "step-2 can't be written" in said[0]
 
 
+OPERATIONS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.scandir", "os.utime"}
+"""Names of Python's audit events; each is raised before its operation."""
+
+
+def killed_before(number: int, work: Callable[[], object]) -> bool:
+    """Does it in a process of its own that is killed before its file operation `number`; False where it has fewer."""
+    if child := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+    left = iter(range(number))
+
+    def kill(event: str, _: object) -> None:
+        if event in OPERATIONS and next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        sys.addaudithook(kill)
+        work()
+    finally:
+        os._exit(0)
+
+
+@pytest.mark.parametrize("already", [False, True])
+def test_killed_before_any_file_operation_of_a_save(tmp_path: Path, already: bool) -> None:
+    """That of step 4 makes weights of step 2 and removes step 1; `already` is whether another step 4 was there, damaged."""
+    spec = {"asynchronous": False, "last": 2, "weights_every": 2, "keeps": frozenset({"policy"})}
+    before = tmp_path / "before"
+    preparing = store(before, asynchronous=False, last=9)
+    for index in (1, 2, 3, 4) if already else (1, 2, 3):
+        preparing.save(checkpoint(index))
+    if already:
+        flip(before / "step-4" / "state" / "tree.json")
+    number, reached = 0, set()
+    while True:
+        folder = tmp_path / str(number)
+        shutil.copytree(before, folder)
+        saving = store(folder, **spec)
+        killed = killed_before(number, lambda saving=saving: saving.save(checkpoint(4)))
+        again = store(folder, said := [], **spec)
+        newest = again.newest()
+        reached.add(newest.name)
+        assert equal(newest, checkpoint(newest.index))
+        assert said == [] or (already and newest.name == "step-3")
+        unsound = {path.name for path in folder.iterdir() if path.is_dir() and verify(path)}
+        assert unsound == ({"step-4"} if said else set())
+        again.save(checkpoint(newest.index + 1))
+        wanted = {"step-2": "weights", "step-3": "full", "step-4": "full"}
+        assert kinds(folder) == (wanted if newest.index == 3 else {"step-2": "weights", "step-4": "full", "step-5": "full"})
+        assert {path.name for path in (folder / "step-2").iterdir()} == {"policy", "manifest.json"}
+        assert not any(path.name.startswith(".") for path in folder.iterdir())
+        if not killed:
+            break
+        number += 1
+        shutil.rmtree(folder)
+    assert reached == {"step-3", "step-4"}
+    assert number > 30
+
+
+@settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+@given(
+    last=st.integers(1, 3),
+    weights_every=st.integers(0, 3),
+    values=st.lists(st.none() | st.integers(0, 3), min_size=1, max_size=9),
+    best=st.sampled_from([None, "validation"]),
+)
+def test_what_is_kept(tmp_path_factory, last: int, weights_every: int, values: list[int | None], best: str | None) -> None:
+    """Against a list of what is there; `values` are those of the suite after each checkpoint, None where it wasn't run."""
+    folder = tmp_path_factory.mktemp("kept")
+    spec = {"last": last, "weights_every": weights_every, "best": best, "asynchronous": False}
+    full: list[int] = []
+    weights: list[int] = []
+    for index, value in enumerate(values):
+        store(folder, **spec).save(checkpoint(index, size=1))
+        full.append(index)
+        weights += full[:-last]
+        full = full[-last:]
+        judged = [each for each in [*weights, *full] if best and values[each] is not None and each < index]
+        highest = max((values[each] for each in judged), default=None)
+        champion = next((each for each in judged if values[each] == highest), None)
+        weights = [each for each in weights if (weights_every and each % weights_every == 0) or each == champion]
+        expected = {checkpoint(each).name: "weights" for each in weights} | {checkpoint(each).name: "full" for each in full}
+        assert kinds(folder) == expected
+        if value is not None:
+            store(folder, **spec).scored("validation", checkpoint(index).name, float(value))
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -308,7 +398,7 @@ def killed_repeatedly(folder: Path, kills: int, seed: int) -> None:
 
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:
-    killed_repeatedly(tmp_path / "checkpoints", kills=3, seed=0)
+    killed_repeatedly(tmp_path / "checkpoints", kills=2, seed=0)
 
 
 @pytest.mark.soak

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from t1x.campaign.manifest import describe, write_manifest
 from t1x.campaign.start import CheckpointStart, NamedStart, ScratchStart
 from t1x.model.checkpoint import save_pretrained
 from t1x.model.qwen3_moe import Qwen3Moe
@@ -83,3 +84,14 @@ def test_a_named_start_is_its_source(stored: Path) -> None:
 
     asyncio.run(NamedStart(name="x", source=CheckpointStart(path=stored / "policy")).prepare(Holder()))
     assert same(Holder.policy, SPEC.build(1))
+
+
+def test_weights_of_a_checkpoint_that_were_damaged_since_are_refused(stored: Path) -> None:
+    write_manifest(stored, describe(stored, "step-1", 1, "weights"))
+    weights = stored / "policy" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    CheckpointStart(path=stored / "critic").check(SPEC, critic=True)
+    with pytest.raises(ValueError, match=r"is damaged: policy/model\.safetensors has changed since it was written; use another"):
+        CheckpointStart(path=stored / "policy").check(SPEC)

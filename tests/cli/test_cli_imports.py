@@ -41,6 +41,7 @@ READING = [
     ("list", "Campaign"),
     ("list", "sites"),
     ("schema",),
+    ("runs", "--runs", "tests"),
 ]
 
 
@@ -49,3 +50,11 @@ def test_commands_that_read_import_nothing_heavy(arguments):
     found = imported_by(*arguments)
     assert "pydantic" in found
     assert not found & HEAVY
+
+
+def test_stopping_a_run_imports_nothing_heavy(tmp_path):
+    code = (
+        "import sys\nimport t1x.campaign.find_run, t1x.campaign.stopping\nprint(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(finished.stdout.split()) & HEAVY

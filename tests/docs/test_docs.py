@@ -4,13 +4,23 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from t1x.campaign.suite_file import suites_in
 from t1x.cli.catalog import catalog
 from t1x.config import ConfigError, discover, load
+from t1x.engine.protocol import Completion
+from t1x.grading.report import VerifierReport
+from t1x.harness.records import EndedBy
+from t1x.rollout.evaluation import evaluation_metrics
+from t1x.rollout.records import Trial
+from t1x.tasks.task import Task
+from t1x.trajectory.records import Turn
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -26,6 +36,11 @@ def commands(program: str) -> list[tuple[str, ...]]:
         line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines() if line.startswith(program + " ")
     }
     return sorted({tuple(shlex.split(line, comments=True)) for line in lines})
+
+
+def after(words, option):
+    """What stands behind an option; None where there is no such."""
+    return next((value for word, value in pairwise(words) if word == option), None)
 
 
 LOADING = [
@@ -74,6 +89,40 @@ def test_the_mistakes_in_gin_md_are_told_as_it_says(tmp_path, monkeypatch):
     with pytest.raises(ConfigError) as caught:
         load("mine.gin")
     assert f"mine.gin: {caught.value}".rstrip() == told.rstrip()
+
+
+def test_the_suites_in_evaluation_md_are_suites(tmp_path):
+    (page,) = (page for page in PAGES if page.name == "evaluation.md")
+    (excerpt,) = blocks(page, "gin")
+    (tmp_path / "mine.gin").write_text("include 'experiments/quickstart.gin'\n" + excerpt)
+    held_out, tb21 = load(tmp_path / "mine.gin", site="laptop").root.suites
+    assert (held_out.name, held_out.every, tb21.name, tb21.attempts) == ("held_out", 10, "tb21", 3)
+
+
+@pytest.mark.parametrize("words", [words for words in commands("t1x") if words[1] == "eval"], ids=shlex.join)
+def test_every_suite_that_is_evaluated_on_is_there(words):
+    own = {suite.name for suite in load("experiments/quickstart.gin", site="laptop").root.suites}
+    assert words[2].startswith(("quickstart-", "runs/quickstart-")) or after(words, "--like") == "experiments/quickstart.gin"
+    suite = after(words, "--suite")
+    assert suite in own or suites_in(suite, "laptop")
+
+
+def test_every_measure_in_evaluation_md_is_one():
+    """Each name of the table's first column, of a suite with two attempts at one of two tasks."""
+    task = Task("a", "", (), (), (), ("sort",), "easy")
+    turn = Turn(0, np.ones(1, np.int32), Completion(*(np.ones(1, np.int32),) * 3, 0, "stop", 0), 1.0)
+    ended = [("a", True), ("a", False), ("b", False)]
+    trials = [
+        Trial(name, replace(task, name=name), (turn,), EndedBy.DONE, VerifierReport((("x", ok),)), 1.0, (), ())
+        for name, ok in ended
+    ]
+    found = evaluation_metrics(trials)
+    table = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "evaluation.md").read_text(), re.MULTILINE)
+    names = [name for cell in table for name in re.findall(r"`([^`]+)`", cell)]
+    assert len(names) > 10
+    for name in names:
+        pattern = re.escape(name).replace("<k>", r"\d+").replace("<name>", r"\w+").replace("<how>", r"\w+").replace("…", ".+")
+        assert any(re.fullmatch(pattern, metric) for metric in found), name
 
 
 def test_the_reward_in_your_own_md_works(tmp_path):

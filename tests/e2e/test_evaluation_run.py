@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import mlflow
 import pytest
+from starting import first
 from stores import with_store
 from tiny import open_folder
 
+import t1x
 from t1x.campaign.assembly import Assembly
 from t1x.campaign.evaluation import Evaluation
 from t1x.campaign.run import run_experiment
@@ -114,3 +117,47 @@ def test_scores_that_are_there_outlive_the_total_deadline(monkeypatch: pytest.Mo
             run_experiment(*evaluation(folder, "Evaluation.total_deadline = 1.0"))
         (report,) = (folder / "runs").glob("few-*/report/scores.json")
         assert [(row["suite"], row["metrics"]["resolved_rate"]) for row in json.loads(report.read_text())] == [("short", 1.0)]
+
+
+SUITES = (
+    "Campaign.suites = [@PoolSuite(), @BenchmarkSuite()]",
+    "PoolSuite.name = 'every_step'",
+    "PoolSuite.pool = @held_out/SyntheticPool()",
+    "PoolSuite.sampled = 3",
+    "PoolSuite.every = 1",
+    "BenchmarkSuite.name = 'at_the_ends'",
+    "BenchmarkSuite.pool = @held_out/SyntheticPool()",
+    "BenchmarkSuite.attempts = 2",
+    "held_out/SyntheticPool.split = 'held_out'",
+    "held_out/SyntheticPool.size = 3",
+)
+
+
+def trained(folder: Path, name: str, *changes: str) -> tuple[dict[int, dict[str, float]], list[tuple[str, int | None]]]:
+    """A deterministic campaign of three steps: the metrics of each that aren't seconds, and (suite, step) of its scores."""
+    file = first(folder, "Campaign.steps = 3", "Campaign.deterministic = True", "Campaign.critic_warmup = 1", *changes)
+    runs = with_store(folder / name)
+    run = t1x.run(load(file, set=[f"Campaign.runs = '{runs}'", f"BubblewrapSandbox.root = '{folder}'"]))
+    steps: dict[int, dict[str, float]] = {}
+    for line in (run.folder / "log.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        own = {key: value for key, value in entry["metrics"].items() if not re.match(r"(warmup/)?time/|eval/|untrained/", key)}
+        steps.setdefault(entry["step"], {}).update(own)
+    scores = json.loads((run.folder / "report" / "scores.json").read_text())
+    return steps, [(score["suite"], score["step"]) for score in scores]
+
+
+def test_evaluating_never_changes_training() -> None:
+    """To the bit; and suites are run on the untrained policy, the start, after every step or the last one."""
+    with open_folder() as folder:
+        silent, nothing = trained(folder, "silent")
+        watched, scores = trained(folder, "watched", *SUITES)
+    assert nothing == []
+    assert scores == [
+        *(("every_step", None), ("at_the_ends", None)),
+        *(("every_step", 0), ("at_the_ends", 0)),
+        *(("every_step", 1), ("every_step", 2)),
+        *(("every_step", 3), ("at_the_ends", 3)),
+    ]
+    assert {"actor/loss", "critic/loss", "rollout/reward_mean", "mismatch/engine_gap"} <= silent[3].keys()
+    assert watched == silent
