@@ -58,6 +58,15 @@ class Campaign(Experiment):
         return self
 
     @model_validator(mode="after")
+    def _best_is_measured(self) -> Self:
+        best, names = self.checkpointing.best, [suite.name for suite in self.suites]
+        if best is not None and best not in names:
+            raise ValueError(
+                f"checkpointing.best names the suite {best!r}; there {f'are {", ".join(names)}' if names else 'is none'}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _critic_can_start(self) -> Self:
         if self.critic_start is not None and not self.critic_start.for_critic:
             raise ValueError(

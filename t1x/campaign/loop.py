@@ -179,9 +179,9 @@ class _Loop:
     async def _evaluate(self) -> None:
         """The suites that are due now."""
         await evaluate_all(self._assembly, self._engine, self._outcome, self._steps, self._due())
-        for score in self._outcome.scores:
-            if score.step == self._steps:
-                self._store.scored(score.suite, self._name, score.value)
+        judged = {score.suite: score.value for score in reversed(self._outcome.scores) if score.step == self._steps}
+        for suite, value in judged.items():  # of a suite's passes the first
+            self._store.scored(suite, self._name, value)
 
     @property
     def _name(self) -> str:
