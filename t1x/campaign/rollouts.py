@@ -60,7 +60,7 @@ class Rollouts:
         trials = repeated(named(purpose, step, tasks), attempts)
         pool_index = dict(zip(trials, [index for index in indices for _ in range(attempts)], strict=True))
         with clock.measure("rollout"):
-            if (demonstrations := campaign.algorithm.demonstrations) is not None:
+            if (demonstrations := campaign.algorithm.demonstrator) is not None:
                 rolled = await self._demonstrated(trials, pool_index, demonstrations, f"{purpose} demonstrations {step}")
             else:
                 rolled = await self._sampled(trials, purpose, step)
@@ -76,11 +76,14 @@ class Rollouts:
 
     def _learnable(self, rolled: RolloutBatch, metrics: dict[str, float], seed: int) -> RolledBatch:
         algorithm = self._assembly.experiment.algorithm
-        usable = [trial for trial in algorithm.usable(rolled.admitted) if trial.trajectories]
-        metrics |= {"rollout/usable": float(len(usable))} | algorithm.metrics(rolled.admitted)
-        if usable:
-            return RolledBatch(Batch.of(algorithm.learns_from(rolled.admitted), seed), metrics, "", rolled.admitted)
-        return RolledBatch(None, metrics, _useless(rolled), rolled.admitted)
+        usable = algorithm.usable(rolled.admitted)
+        learned = sum(bool(trial.trajectories) for trial in usable)
+        metrics |= {"rollout/usable": float(learned)} | algorithm.metrics(rolled.admitted)
+        if not learned:
+            return RolledBatch(None, metrics, _useless(rolled), rolled.admitted)
+        batch = Batch.of(usable, seed)
+        algorithm.check(batch)
+        return RolledBatch(batch, metrics, "", rolled.admitted)
 
     async def _sampled(self, trials: Mapping[str, Task], purpose: str, step: int) -> RolloutBatch:
         campaign = self._assembly.experiment
