@@ -20,6 +20,7 @@ class SuiteFile(Root):
     shared: ClassVar[bool] = True
 
     suites: tuple[Suite, ...]
+    """All that the file names."""
 
 
 def suites_in(name: str, site: str | None) -> tuple[Suite, ...]:
