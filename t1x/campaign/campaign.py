@@ -61,9 +61,7 @@ class Campaign(Experiment):
     def _best_is_measured(self) -> Self:
         best, names = self.checkpointing.best, [suite.name for suite in self.suites]
         if best is not None and best not in names:
-            raise ValueError(
-                f"checkpointing.best names the suite {best!r}; there {f'are {", ".join(names)}' if names else 'is none'}"
-            )
+            raise ValueError(f"checkpointing.best names the suite {best!r}, but suites are {', '.join(names) or 'none'}")
         return self
 
     @model_validator(mode="after")
