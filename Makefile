@@ -39,7 +39,7 @@ study-gap: venv ## the log-probability gap of the newest policy, with and withou
 	$(BIN)/python benchmarks/gap.py
 
 bench: venv ## each benchmark prints a ratio
-	@set -e; for script in benchmarks/engine.py benchmarks/sandbox.py benchmarks/startup.py; do \
+	@set -e; for script in benchmarks/engine.py benchmarks/train_step.py benchmarks/sandbox.py benchmarks/startup.py; do \
 		echo "== $$script"; $(BIN)/python $$script; \
 	done
 
@@ -47,9 +47,10 @@ clean: ## removes .venv and caches; runs/ stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find t1x tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Sandboxes need bubblewrap. Only Debian's package manager is called; elsewhere the message says what is missing.
+# Sandboxes need bubblewrap, deterministic ones a C compiler. Only Debian's package manager is called; elsewhere the message says what is missing.
 system:
 	@command -v bwrap >/dev/null || $(MAKE) --no-print-directory apt PACKAGE=bubblewrap WHY="runs the agents' commands in sandboxes"
+	@command -v cc >/dev/null || $(MAKE) --no-print-directory apt PACKAGE="gcc libc6-dev" WHY="makes the clock of deterministic sandboxes"
 
 .PHONY: apt
 apt:

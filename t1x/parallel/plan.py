@@ -36,6 +36,12 @@ class TorchPlan(ShardingPlan):
     def devices(self) -> int:
         return self.data if self.device == "cuda" else 0
 
+    @model_validator(mode="after")
+    def _something_to_shard_over(self) -> Self:
+        if self.fully_sharded and self.data == 1:
+            raise ValueError("fully_sharded = True shards over ranks, but data = 1; raise data or set fully_sharded to False")
+        return self
+
 
 class MegatronPlan(ShardingPlan):
     """Degrees of Megatron's five ways to divide a network and its batch. Actor and critic take turns on the same devices, each with

@@ -25,7 +25,7 @@ from t1x.parallel.plan import TorchPlan
 from t1x.parallel.rank_process import START, Failure, Orders
 
 PATIENCE = 2.0
-"""Seconds in which a death is looked for that explains another rank's error."""
+"""Seconds in which a death is looked for that explains another rank's error, and in which a rank ends by itself."""
 
 
 class RankGroup:
@@ -37,9 +37,7 @@ class RankGroup:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: list[Connection] = []
         self._lifelines: list[socket.socket] = []
-        self._finalizer = weakref.finalize(
-            self, _end, self._processes, self._connections, self._lifelines, self._folder, self._deadline
-        )
+        self._finalizer = weakref.finalize(self, _end, self._processes, self._connections, self._lifelines, self._folder)
         store = str(Path(self._folder) / "store")
         try:
             for _ in range(plan.data):
@@ -141,11 +139,7 @@ class RankGroup:
 
 
 def _end(
-    processes: list[subprocess.Popen[bytes]],
-    connections: list[Connection],
-    lifelines: list[socket.socket],
-    folder: str,
-    deadline: float,
+    processes: list[subprocess.Popen[bytes]], connections: list[Connection], lifelines: list[socket.socket], folder: str
 ) -> None:
     for connection in connections:
         connection.close()
@@ -153,7 +147,7 @@ def _end(
         lifeline.close()
     for process in processes:
         try:
-            process.wait(min(deadline, 5 * PATIENCE))
+            process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

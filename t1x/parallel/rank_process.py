@@ -17,7 +17,6 @@ from typing import Any
 
 from t1x.parallel.plan import TorchPlan
 
-
 START = "from t1x.parallel.rank_process import main; main()"
 
 

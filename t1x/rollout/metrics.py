@@ -7,6 +7,7 @@ import numpy as np
 
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import RolloutBatch, Trial
+from t1x.rollout.retention import retention
 
 
 def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
@@ -14,8 +15,8 @@ def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
 
     `rollout/assertion_share` is the mean of P/T, `rollout/ended_by/*` are shares of the admitted trials, `rollout/tokens` the
     trajectories' tokens and `rollout/loss_tokens` the sampled ones among them; `rollout/launched` = admitted + cancelled + invalid
-    + late (valid but left out: the batch was full, or another trial of its group failed). `time/trial_*` are mean seconds by
-    phase."""
+    + late (valid but left out: the batch was full, or another trial of its group failed). `rollout/retention/*` as in `retention`.
+    `time/trial_*` are mean seconds by phase."""
     metrics: dict[str, float] = {}
     admitted = batch.admitted
     if admitted:
@@ -43,6 +44,7 @@ def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
         "rollout/late": float(late),
         "rollout/invalid": float(len(batch.others) - cancelled - late),
     }
+    metrics |= {f"rollout/retention/{name}": share for name, share in retention(batch).items()}
     return metrics | _phases(admitted)
 
 

@@ -22,10 +22,14 @@ SMALLER = (
     "ReplayRouting.update = 'replay_with_grad'",
     "Campaign.router = @ReplayRouting()",
     "train/SyntheticPool.size = 20",
+    "demo/SyntheticPool.size = 6",
+    "SupervisedStart.verified = 2",
+    "Supervised.steps = 2",
+    "Campaign.batch = 6",
     "Campaign.critic_warmup = 0",
     "held_out/PoolSuite.greedy = 0",
-    "held_out/PoolSuite.sampled = 3",
-    "new_families/PoolSuite.greedy = 2",
+    "held_out/PoolSuite.sampled = 2",
+    "new_families/PoolSuite.greedy = 0",
     "validation/PoolSuite.greedy = 2",
 )
 
@@ -70,6 +74,7 @@ def test_two_runs_are_equal_to_the_bit_however_their_trials_interleave(tmp_path:
     slow_down(monkeypatch, 1)
     slowly_logged, slow_weights = run(tmp_path / "two", "Campaign.concurrency = 40")
     assert len(logged) > 5
+    assert any("rollout/retention/length/below_64" in line for line in logged), "it oversamples"
     for line, slow_line in zip(logged, slowly_logged, strict=True):
         assert {name: value for name, value in line.items() if slow_line.get(name) != value} == {}
         assert set(line) == set(slow_line)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from t1x.parallel.plan import MegatronPlan
+from t1x.parallel.plan import MegatronPlan, TorchPlan
+from t1x.training.trainer import TorchTrainer
 
 DEGREES = st.integers(1, 8)
 
@@ -53,3 +54,13 @@ def test_a_plan_that_fits_has_nothing_against_it():
 )
 def test_a_plan_that_does_not_fit_says_which_degree(degrees, experts, message):
     assert re.search(message, MegatronPlan(**degrees).objection(layers=48, heads=32, experts=experts))
+
+
+def test_ranks_of_the_torch_trainer_are_devices_only_where_they_are_gpus():
+    assert TorchTrainer().devices == TorchTrainer(plan=TorchPlan(data=4)).devices == 0
+    assert TorchTrainer(plan=TorchPlan(data=4, device="cuda")).devices == 4
+
+
+def test_one_rank_has_nothing_to_shard_over():
+    with pytest.raises(ValidationError, match="fully_sharded = True shards over ranks, but data = 1"):
+        TorchPlan(fully_sharded=True)

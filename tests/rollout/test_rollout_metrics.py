@@ -1,11 +1,16 @@
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from made_trials import make_trial
 
 from t1x.harness.records import EndedBy
 from t1x.rollout.metrics import rollout_metrics
-from t1x.rollout.records import RolloutBatch
+from t1x.rollout.records import RolloutBatch, Trial
+from t1x.rollout.retention import retention
+from t1x.tracking.log import check_name
+from t1x.trajectory.records import Turn
 
 
 def test_a_worked_batch():
@@ -39,10 +44,48 @@ def test_a_worked_batch():
             "rollout/cancelled": 2,
             "rollout/late": 1,
             "rollout/invalid": 1,
+            "rollout/retention/difficulty/easy": 2 / 5,
+            "rollout/retention/length/below_64": 2 / 5,
+            "rollout/retention/ended_by/cancelled": 2 / 3,
+            "rollout/retention/ended_by/done": 1 / 3,
             "time/trial_create": 2,
             "time/trial_agent": 2,
         }
     )
+
+
+def test_retention_tells_who_was_left_out() -> None:
+    def trial(name: str, turns: int, **more: object) -> Trial:
+        made = make_trial(name, turns=1, **more)
+        completion = replace(made.turns[0].completion, ids=np.ones(40, np.int32))
+        return replace(made, turns=tuple(Turn(i, np.ones(1, np.int32), completion, 1.0) for i in range(turns)))
+
+    batch = RolloutBatch(
+        admitted=(trial("a", 1, families=("move", "sort")), trial("b", 1, families=("sort",)), trial("c", 2, difficulty="hard")),
+        others=(
+            trial("d", 2, families=("sort",), ended_by=EndedBy.CANCELLED),
+            trial("e", 2000, difficulty="hard", ended_by=EndedBy.CANCELLED),
+            trial("f", 0, difficulty="hard", ended_by=EndedBy.CANCELLED),
+            trial("g", 7, difficulty="hard", ended_by=EndedBy.TURN_LIMIT),
+            trial("h", 1, difficulty="never", families=("never",), ended_by=EndedBy.SANDBOX_ERROR),
+        ),
+    )
+    assert retention(batch) == {
+        "family/move": 1.0,
+        "family/sort": 2 / 3,
+        "difficulty/easy": 2 / 3,
+        "difficulty/hard": 1 / 4,
+        "length/below_64": 2 / 3,
+        "length/below_256": 1 / 2,
+        "length/below_1024": 0.0,
+        "length/65536_and_more": 0.0,
+        "ended_by/cancelled": 3 / 4,
+        "ended_by/turn_limit": 1 / 4,
+    }
+    for name in rollout_metrics(batch):
+        check_name("metric", name)
+    assert retention(replace(batch, others=batch.others[-1:])) == {}
+    assert retention(replace(batch, admitted=()))["difficulty/hard"] == 0
 
 
 def test_nothing_admitted_reports_no_mean():

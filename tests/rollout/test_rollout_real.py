@@ -1,6 +1,7 @@
 """Rollouts and demonstrations with every part real: sandboxes, verifiers, the embedded engine."""
 
 import asyncio
+import random
 
 import numpy as np
 import pytest
@@ -43,15 +44,18 @@ MODEL = Qwen3Moe(
 )
 
 
-def sample(scheduler, batch, seed=0, sessions=16):
-    """A rollout of an untrained policy; returns the batch and what was left running."""
+def sample(scheduler, batch, seed=0, sessions=16, concurrency=8, deterministic=False, pause=None):
+    """A rollout of an untrained policy, whose trials start after so many seconds each."""
 
     async def main():
-        host = BubblewrapSandbox().build()
-        engine = EmbeddedEngine(max_sessions=sessions).build(MODEL, to_hf(MODEL.build(seed=0)), version=3)
+        host = BubblewrapSandbox().build(deterministic)
+        weights = to_hf(MODEL.build(seed=0))
+        engine = EmbeddedEngine(max_sessions=sessions).build(MODEL, weights, version=3, deterministic=deterministic)
         try:
 
             async def run(trial_id, task):
+                if pause is not None:
+                    await asyncio.sleep(pause())
                 return await run_trial(
                     task,
                     trial_id=trial_id,
@@ -66,7 +70,9 @@ def sample(scheduler, batch, seed=0, sessions=16):
                 )
 
             trials = {f"t{i}": POOL[i] for i in range(scheduler.launches(batch))}
-            return await rollout(trials, batch=batch, scheduler=scheduler, run=run, concurrency=8)
+            return await rollout(
+                trials, batch=batch, scheduler=scheduler, run=run, concurrency=concurrency, deterministic=deterministic
+            )
         finally:
             await engine.close()
             await host.close()
@@ -94,6 +100,32 @@ def test_what_is_sampled_depends_on_the_seed_and_not_on_who_shares_a_batch():
     three, six = ids(sample(WaitAll(), 3)), ids(sample(WaitAll(), 6))
     assert three == {trial_id: six[trial_id] for trial_id in three}
     assert ids(sample(WaitAll(), 3, seed=1)) != three
+
+
+def test_deterministic_rollouts_are_equal_to_the_bit_whatever_runs_beside():
+    def bits(trial):
+        turns = [
+            (turn.prompt_ids.tolist(), done.ids.tolist(), done.logprobs.tobytes(), done.routing.tobytes(), done.routing_start)
+            for turn in trial.turns
+            for done in [turn.completion]
+        ]
+        streams = [
+            (each.token_ids.tolist(), each.loss_mask.tolist(), each.logprobs.tobytes(), each.routed_experts.tobytes())
+            for each in trial.trajectories
+        ]
+        return trial.id, turns, streams, trial.reward, trial.ended_by, trial.transcript
+
+    def rolled(concurrency, pause=None):
+        batch = sample(Oversample(ratio=2), 4, concurrency=concurrency, deterministic=True, pause=pause)
+        assert (len(batch.admitted), len(batch.others)) == (4, 4)
+        return [[bits(trial) for trial in trials] for trials in (batch.admitted, batch.others)], rollout_metrics(batch)
+
+    chance = random.Random(0)
+    one, metrics = rolled(1)
+    many, same_metrics = rolled(8, lambda: chance.random() / 5)
+    assert one == many
+    assert {k: v for k, v in metrics.items() if "time/" not in k} == {k: v for k, v in same_metrics.items() if "time/" not in k}
+    assert rolled(5)[0] == one
 
 
 def test_oversampling_leaves_every_trial_accounted_for():

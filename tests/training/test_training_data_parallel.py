@@ -85,3 +85,41 @@ def test_ranks_give_the_losses_explained_variance_and_weights_of_one_process(mak
     assert_close(several.weights(), one.weights())
     assert_close(several.critic_weights(), one.critic_weights())
     assert several.weights().keys() == one.weights().keys()
+
+
+@pytest.mark.parametrize("plan", [pytest.param(PLANS[0].values[0], id="2", marks=pytest.mark.soak), *PLANS[1:]])
+def test_ranks_go_on_from_another_trainers_state(make, batches, plan):
+    """From one process to ranks and back: optimizers, retained weights and version."""
+    one, several, last = make(), make(plan), make()
+    for index in (0, 1):
+        step(one, batches[index], index)
+    one.retain()
+    several.load_weights(one.weights(), one.critic_weights())
+    several.load_state_dict(one.state_dict())
+    assert several.version == 2
+    last.load_weights(several.weights(), several.critic_weights())
+    last.load_state_dict(several.state_dict())
+    for (name, found), (where, expected) in zip(leaves(last.state_dict()), leaves(one.state_dict()), strict=True):
+        assert name == where
+        assert torch.equal(found, expected) if isinstance(expected, torch.Tensor) else found == expected
+    expected, found = step(one, batches[2], 2), step(several, batches[2], 2)
+    assert found[0] == pytest.approx(expected[0], rel=1e-5, abs=1e-5)
+    assert_close(several.weights(), one.weights())
+
+
+def leaves(tree, name=""):
+    if isinstance(tree, dict | list):
+        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(value, f"{name}.{key}")
+    else:
+        yield name, tree
+
+
+def test_an_error_in_training_reaches_the_caller_as_in_one_process(make, batches):
+    trainers = make(), make(TorchPlan(data=2))
+    said = []
+    for trainer in trainers:
+        with pytest.raises(ValueError, match=r"versions \[3\], of which \[3\] aren't retained") as caught:
+            trainer.log_probs(sampled_by(3, batches[2]), RouterMode.FREE)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
