@@ -1,6 +1,6 @@
 """The log-probability gap of a trained policy: sampler's precision × routing replay, on the same trajectories.
 
-python benchmarks/gap.py [RUN/checkpoints/final/policy] [--tasks 200] [--seed 0]
+python benchmarks/gap.py [RUN/checkpoints/step-30/policy] [--tasks 200] [--seed 0]
 
 Without a policy, the newest one in runs/.
 """
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _newest() -> Path:
-    found = sorted(Path("runs").glob("*/checkpoints/final/policy"), key=lambda path: path.stat().st_mtime)
+    found = sorted(Path("runs").glob("*/checkpoints/step-*/policy"), key=lambda path: path.stat().st_mtime)
     if not found:
         sys.exit("no trained policy in runs/; run `make quickstart` first or name the folder of one")
     return found[-1]

@@ -23,19 +23,26 @@ def load(path: str | Path, site: str | None = "auto", set: str | Sequence[str] =
     return smoke_test(resolved)
 
 
-def run(experiment: "Resolved | Root") -> Any:
+def run(experiment: "Resolved | Root", resume: bool = False, allow_changes: bool = False) -> Any:
     """Runs what a file describes, or a tree that was built in Python. A campaign or an evaluation gives its `Run`, a grid its cells
-    that failed. Raises `NotHere` with everything that this machine lacks for it, before anything starts, and `ValueError` for what
+    that failed. With `resume` a campaign or an evaluation goes on with its newest run that was interrupted, where there is one;
+    `allow_changes` lets it go on although the experiment isn't the same any more (a grid always goes on). Raises `NotHere` with everything that this machine lacks for it, before anything starts, and `ValueError` for what
     the user can mend."""
     from t1x.config import Resolved, Root
     from t1x.config.validate import validated
 
-    if isinstance(experiment, Resolved):
-        return validated(experiment.root).run(experiment.path, experiment.origins)
-    if not isinstance(experiment, Root):
-        what = f"a {type(experiment).__name__}, {experiment!r:.80}"
+    root, told = (experiment.root, (experiment.path, experiment.origins)) if isinstance(experiment, Resolved) else (experiment, ())
+    if not isinstance(root, Root):
+        what = f"a {type(root).__name__}, {root!r:.80}"
         raise ValueError(f"t1x.run takes what t1x.load gives, or a tree of components such as a Campaign, not {what}")
-    return validated(experiment).run()
+    root = validated(root)
+    from t1x.campaign.experiment import Experiment
+
+    if resume and isinstance(root, Experiment):
+        from t1x.campaign.resume import Resume
+
+        return root.run(*told, resume=Resume(allow_changes))
+    return root.run(*told)
 
 
 def runs(folder: str | Path = "runs") -> "list[Run]":

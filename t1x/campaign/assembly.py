@@ -7,6 +7,7 @@ from pathlib import Path
 
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.experiment import Experiment
+from t1x.campaign.outcome import ScoreJournal
 from t1x.campaign.progress import ProgressReport
 from t1x.engine.protocol import Decoding, EngineWorker
 from t1x.harness.harness import Harness
@@ -34,6 +35,7 @@ class Assembly:
     policy: MoeTransformer
     """Changed in place; the engine has weights of its own."""
     tracked: TrackedRun
+    journal: ScoreJournal
     progress: ProgressReport
     starts: Mapping[str, Path] = field(default_factory=dict)
     """By `CampaignStart.experiment`: the folder of that campaign's last weights."""

@@ -5,7 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from t1x.campaign.checkpointing import Checkpointing
 from t1x.campaign.experiment import Experiment
+from t1x.campaign.guards import Guards, Monitor
 from t1x.campaign.start import Start
 from t1x.config import Role, Smoke
 from t1x.model.router import FreeRouting, Router, RouterMode
@@ -41,13 +43,25 @@ class Campaign(Experiment):
     """Where the experts of the actor's passes come from."""
     trainer: Annotated[Trainer, Role.PLACEMENT] = TorchTrainer()
     """What trains actor and critic."""
-    kept: tuple[Literal["policy", "critic"], ...] = ("policy", "critic")
-    """Networks that a checkpoint keeps, where there are such (the report's critic warm-up keeps the critic only, section 4.5)."""
+    staleness: Literal[0, 1] = 0
+    """σ, how many updates a batch's sampling weights lie behind: 0 samples and trains in turn, 1 samples the next batch while this
+    one is trained on (report: 1, section 12.1). The first batch is never stale."""
+    checkpointing: Annotated[Checkpointing, Role.PLACEMENT] = Checkpointing()
+    """What is kept to go on from, and for how long."""
+    guards: Annotated[Monitor, Role.PLACEMENT] = Guards()
+    """What stops a run that goes nowhere, and what is warned of."""
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
         if self.steps is None and self.epochs is None:
             raise ValueError("how long it trains isn't said; set steps or epochs")
+        return self
+
+    @model_validator(mode="after")
+    def _best_is_measured(self) -> Self:
+        best, names = self.checkpointing.best, [suite.name for suite in self.suites]
+        if best is not None and best not in names:
+            raise ValueError(f"checkpointing.best names the suite {best!r}, but suites are {', '.join(names) or 'none'}")
         return self
 
     @model_validator(mode="after")
@@ -131,8 +145,8 @@ class Campaign(Experiment):
 
     @property
     def networks(self) -> set[str]:
-        """Those of `kept` that there are."""
-        return {name for name in self.kept if name == "policy" or self.algorithm.critic is not None}
+        """Those that its finished runs have weights of."""
+        return set(self.algorithm.keeps)
 
     def training_steps(self, tasks: int) -> int:
         """Steps on a pool of `tasks` tasks."""

@@ -11,7 +11,11 @@ from t1x.config import Component, Role
 Count = Annotated[int, Role.PLACEMENT, Field(ge=0)]
 
 
-class Checkpointing(Component):
+class CheckpointPolicy(Component):
+    """When checkpoints are written and which of them are kept."""
+
+
+class Checkpointing(CheckpointPolicy):
     """When checkpoints are written and which of them are kept. A full one holds all that going on bit for bit needs; one of weights
     alone holds the networks that come out of the algorithm."""
 
@@ -20,7 +24,7 @@ class Checkpointing(Component):
     last: Annotated[int, Role.PLACEMENT, Field(ge=1)] = 2
     """Full ones that are kept, the newest; one alone leaves nothing to go on from where it's damaged."""
     weights_every: Count = 0
-    """Training steps between checkpoints whose weights are never removed, the start's among them; 0 for none (report: 10)."""
+    """Training steps between checkpoints whose weights are never removed, as the start's aren't; 0 for none (report: 10)."""
     best: Annotated[str | None, Role.PLACEMENT] = None
     """Name of a suite: the weights of the step that did best on it are kept, of equal ones the earliest. Choose a validation suite,
     never held-out test tasks: what is chosen on them is no longer measured by them."""

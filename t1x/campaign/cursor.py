@@ -1,26 +1,42 @@
 """Which tasks come next: an endless walk through a pool, each epoch in a seeded order of its own."""
 
-from t1x.tasks.pool import TaskPool, epoch_order
-from t1x.tasks.task import Task
+from collections.abc import Iterable
+from typing import Any
+
+from t1x.tasks.pool import epoch_order
 
 
 class PoolCursor:
-    """Every task once an epoch; an epoch's end may fall inside a batch."""
+    """Indices of a pool of `size` tasks, every one once an epoch; an epoch's end may fall inside a batch."""
 
-    def __init__(self, pool: TaskPool, seed: int) -> None:
-        if not len(pool):
+    def __init__(self, size: int, seed: int) -> None:
+        if not size:
             raise ValueError("the training pool is empty")
-        self._pool, self._seed = pool, seed
+        self._size, self._seed = size, seed
         self.taken = 0
-        """Tasks taken so far."""
+        """Steps of the walk so far; what was given back and taken again counts once."""
+        self._returned: list[int] = []
 
-    def take(self, count: int) -> list[Task]:
-        """The next `count` tasks."""
-        tasks: list[Task] = []
-        for position in range(self.taken, self.taken + count):
-            epoch, index = divmod(position, len(self._pool))
-            if index == 0 or not tasks:
-                order = epoch_order(len(self._pool), self._seed, epoch)
-            tasks.append(self._pool[int(order[index])])
-        self.taken += count
-        return tasks
+    def take(self, count: int) -> list[int]:
+        """The next `count` tasks: first what was given back, then on with the walk."""
+        again, self._returned = self._returned[:count], self._returned[count:]
+        indices = list(again)
+        for position in range(self.taken, self.taken + count - len(again)):
+            epoch, index = divmod(position, self._size)
+            if index == 0 or len(indices) == len(again):
+                order = epoch_order(self._size, self._seed, epoch)
+            indices.append(int(order[index]))
+        self.taken += count - len(again)
+        return indices
+
+    def give_back(self, indices: Iterable[int]) -> None:
+        """These come first next, in this order, before others that were given back."""
+        self._returned = [*indices, *self._returned]
+
+    def state(self) -> dict[str, Any]:
+        """Where the walk stands."""
+        return {"taken": self.taken, "returned": list(self._returned)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on from there."""
+        self.taken, self._returned = state["taken"], list(state["returned"])

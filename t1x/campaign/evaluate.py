@@ -21,12 +21,17 @@ SAID = {"resolved_rate": "resolved", "partial_credit": "partial credit"}
 async def evaluate_all(
     assembly: Assembly, engine: EngineWorker, outcome: Outcome, step: int | None, suites: Iterable[Suite]
 ) -> None:
-    """Runs suites, each in all of its passes, and keeps each score as soon as there is one; `step` as in `Score`."""
+    """Runs suites, each in all of its passes, and keeps each score as soon as there is one; passes that `outcome` has aren't made
+    again. `step` as in `Score`."""
     seen: list[Trial] = []
     for suite in suites:
         for each in suite.passes():
+            if outcome.has(step, suite.name, each.mode):
+                continue
             score, trials = await evaluate(assembly, engine, suite, each, step)
             outcome.scores.append(score)
+            assembly.journal.add(score)
+            assembly.tracked.metrics(*score.logged)
             seen += trials
             when = {None: "of the untrained policy", 0: "at the start"}.get(step, f"after step {step}")
             outcome.transcripts, outcome.transcripts_of = seen, f"the evaluations {when}"
@@ -35,10 +40,8 @@ async def evaluate_all(
 async def evaluate(
     assembly: Assembly, engine: EngineWorker, suite: Suite, each: Pass, step: int | None
 ) -> tuple[Score, list[Trial]]:
-    """One pass over a suite. Logs `eval/<suite>/resolved_rate`, `eval/<suite>/partial_credit` and what goes with them, with the
-    pass's ending; the untrained policy's numbers (`step` None) stand under `untrained/` instead of `eval/`, at step 0. Raises what
-    `failure` gives where no trial was valid."""
-    prefix, policy, at = "untrained" if step is None else "eval", policy_name(step), step or 0
+    """One pass over a suite. Raises what `failure` gives where no trial was valid."""
+    policy, at = policy_name(step), step or 0
     purpose = f"eval-{suite.name}-{each.mode}"
     tasks = first(assembly.suites[suite.name], each.tasks)
     trials = named(purpose, at, tasks, each.attempts)
@@ -59,7 +62,6 @@ async def evaluate(
         raise failure(f"evaluation of {policy} on {suite.name} has no valid trial", batch.others)
     metrics = evaluation_metrics([*batch.admitted, *batch.others])
     score = Score(step, suite.name, each.mode, each.ending, each.label, each.measure, metrics)
-    assembly.tracked.metrics({f"{prefix}/{suite.name}/{name}{each.ending}": value for name, value in metrics.items()}, at)
     assembly.progress.say(
         f"{policy} on {suite.name}, {each.label}: {SAID[each.measure]} {with_error(score.value, score.stderr)} "
         f"of {int(metrics['tasks'])} tasks{fewer(len(tasks), each.tasks)}"

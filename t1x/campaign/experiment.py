@@ -26,6 +26,7 @@ from t1x.trajectory.stitcher import Stitcher, TokenStitcher
 
 if TYPE_CHECKING:
     from t1x.campaign.record import Run
+    from t1x.campaign.resume import Resume
 
 
 class Experiment(Root):
@@ -147,7 +148,7 @@ class Experiment(Root):
         """Tokens of a prompt and its completion that the engine holds."""
         return self.engine.context_length or self.model.max_position_embeddings
 
-    def run(self, file: Path | None = None, origins: Origins | None = None) -> "Run":
+    def run(self, file: Path | None = None, origins: Origins | None = None, resume: "Resume | None" = None) -> "Run":
         from t1x.campaign.run import run_experiment
 
-        return run_experiment(self, file, origins)
+        return run_experiment(self, file, origins, resume)

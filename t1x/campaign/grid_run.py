@@ -1,7 +1,7 @@
 """Running a grid: what its cells start from, then every cell that hasn't finished, each in a process of its own.
 
 Invariants:
-- a cell whose run digest has a finished run in the runs folder isn't run again; one that failed or was killed is;
+- a cell whose run digest has a finished run in the runs folder isn't run again; one that failed or was killed is gone on with;
 - one process runs a grid at a time;
 - no cell's end, of whatever kind, keeps another from being run.
 """

@@ -18,12 +18,12 @@ NUMBERS = BAR + len(" 9999/9999 0:00:00 elapsed, 0:00:00 left  ")
 class Phase:
     """One piece of work of known size. `advance` is called for each part that gets done."""
 
-    def __init__(self, report: "ProgressReport", title: str, total: int) -> None:
-        self._report, self._title, self._total = report, title, total
-        self.done = 0
+    def __init__(self, report: "ProgressReport", title: str, total: int, done: int = 0) -> None:
+        self._report, self._title, self._total, self._before = report, title, total, done
+        self.done = done
         """Parts that are."""
         self._started = time.monotonic()
-        self._bar = report.bars.add_task(cut(title, report.room), total=total, note="") if report.live else None
+        self._bar = report.bars.add_task(cut(title, report.room), total=total, completed=done, note="") if report.live else None
 
     def advance(self, note: str = "") -> None:
         """One more is done; `note` is a few words on how it goes."""
@@ -33,7 +33,7 @@ class Phase:
             return
         now = time.monotonic()
         if now - max(self._started, self._report.spoke) > QUIET and self.done < self._total:
-            left = (now - self._started) * (self._total - self.done) / self.done
+            left = (now - self._started) * (self._total - self.done) / (self.done - self._before)
             self._report.say(f"  {self._title}: {self.done}/{self._total}, {left:.0f} s left  {note}")
 
     def close(self) -> None:
@@ -76,9 +76,9 @@ class ProgressReport:
         return self.console.width - NUMBERS - 1
 
     @contextmanager
-    def phase(self, title: str, total: int) -> Iterator[Phase]:
-        """A phase; its bar goes when the block ends."""
-        phase = Phase(self, title, total)
+    def phase(self, title: str, total: int, done: int = 0) -> Iterator[Phase]:
+        """A phase of which `done` parts are done before; its bar goes when the block ends."""
+        phase = Phase(self, title, total, done)
         try:
             yield phase
         finally:

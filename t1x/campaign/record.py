@@ -70,7 +70,9 @@ class Run:
     started: float = field(default_factory=time.time)
     """Unix time."""
     seconds: float = 0.0
-    """How long it has run (at its end)."""
+    """How long it has run, all times together that came to an end in order."""
+    resumed: int = 0
+    """How often it was gone on with after an interruption."""
     tracking_id: str | None = None
     """The run's id in the tracking store."""
     steps: int | None = None
@@ -97,9 +99,9 @@ class Run:
         draft.replace(self.folder / RECORD)
         return self
 
-    def ended(self, status: Status, error: str | None = None) -> Self:
-        """The record of a run that ends now."""
-        return replace(self, status=status, error=error and error[:MAX_ERROR], seconds=round(time.time() - self.started, 3))
+    def ended(self, status: Status, seconds: float, error: str | None = None) -> Self:
+        """The record of a run that ends now, `seconds` after it began or was gone on with."""
+        return replace(self, status=status, error=error and error[:MAX_ERROR], seconds=round(self.seconds + seconds, 3))
 
 
 _ADAPTER = TypeAdapter(Run)

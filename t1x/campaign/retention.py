@@ -11,7 +11,8 @@ START = "start"
 
 
 def retained(checkpoints: Sequence[Manifest], spec: Checkpointing, scores: Mapping[str, float]) -> dict[str, Kind]:
-    """What each checkpoint that is kept shall be, by name; those left out are removed. `scores` are values of the suite that
+    """What each checkpoint that is kept shall be, by name; those left out are removed. The start's weights stay: what a start did
+    may be long to do again. `scores` are values of the suite that
     `spec.best` names, by name of checkpoint."""
     ordered = sorted(checkpoints, key=lambda each: each.index)
     full = {each.name for each in [each for each in ordered if each.kind == "full"][-spec.last :]}
@@ -21,11 +22,11 @@ def retained(checkpoints: Sequence[Manifest], spec: Checkpointing, scores: Mappi
     for each in ordered:
         if each.name in full:
             kept[each.name] = "full"
-        elif each.name == best or _is_due(each.name, spec.weights_every):
+        elif each.name in (START, best) or _is_due(each.name, spec.weights_every):
             kept[each.name] = "weights"
     return kept
 
 
 def _is_due(name: str, every: int) -> bool:
-    step = 0 if name == START else int(match[1]) if (match := STEP.fullmatch(name)) else None
-    return bool(every) and step is not None and step % every == 0
+    match = STEP.fullmatch(name)
+    return bool(every) and match is not None and int(match[1]) % every == 0

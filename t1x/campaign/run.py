@@ -7,8 +7,9 @@ from rich.console import Console
 
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.experiment import Experiment
-from t1x.campaign.identity import Prerequisite, resolve_starts, with_name
-from t1x.campaign.record import Run
+from t1x.campaign.identity import Prerequisite, resolve_starts, run_digest_with, with_name
+from t1x.campaign.record import Run, Status
+from t1x.campaign.resume import Resume, find
 from t1x.campaign.running import Pools, run_tracked
 from t1x.campaign.starts import everything, provide
 from t1x.campaign.until_done import until_done
@@ -17,29 +18,40 @@ from t1x.config.requirements import require
 from t1x.tracking.signals import like_ctrl_c
 
 
-def run_experiment(experiment: Experiment, file: Path | None = None, origins: Origins | None = None) -> Run:
+def run_experiment(
+    experiment: Experiment, file: Path | None = None, origins: Origins | None = None, resume: Resume | None = None
+) -> Run:
     """Runs what an experiment starts from, where that hasn't been, and then the experiment; gives its record. `file` and `origins`
-    are where it came from. Raises `ValueError` for what the user can mend (a host without bubblewrap, an unwritable folder),
-    `NotHere` where it can't run on this machine, `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
+    are where it came from. With `resume` it goes on with the newest run that was interrupted, where there is one. Raises
+    `ValueError` for what the user can mend (a host without bubblewrap, an unwritable folder), `NotHere` where it can't run on this
+    machine, `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
     needed = resolve_starts(experiment, origins)
     require(experiment)
     for each in everything(needed):
         require(each.campaign)
     with like_ctrl_c():
-        return _run(with_name(experiment, file), file, needed)
+        return _run(with_name(experiment, file), file, needed, resume)
 
 
-def _run(experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, ...], inside: bool = False) -> Run:
+def _run(
+    experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, ...], resume: Resume | None, inside: bool = False
+) -> Run:
     """`inside` is whether another experiment has this one run first."""
     console = Console()
-    torch.set_num_threads(experiment.threads)
-    pools = _opened(experiment)
 
     def say(text: str) -> None:
         console.print(text, highlight=False, soft_wrap=True)
 
-    starts = provide(needed, lambda each: _run(each.campaign, each.file, each.prerequisites, inside=True), say)
-    return until_done(run_tracked(experiment, file, needed, starts, pools, console, inside))
+    found = None if resume is None else find(experiment, run_digest_with(experiment, needed), resume)
+    if found is not None and found.run.status is Status.FINISHED:
+        say(f"{found.run.folder} has finished, there is nothing left to do; its report: {found.run.folder / 'report'}")
+        return found.run
+    if resume is not None and found is None and not inside:
+        say(f"no run of {experiment.name} with seed {experiment.seed} in {experiment.runs} to go on with; a new one begins")
+    torch.set_num_threads(experiment.threads)
+    pools = _opened(experiment)
+    starts = provide(needed, lambda each: _run(each.campaign, each.file, each.prerequisites, Resume(), inside=True), say)
+    return until_done(run_tracked(experiment, file, needed, starts, pools, console, inside, found))
 
 
 def _opened(experiment: Experiment) -> Pools:

@@ -6,6 +6,7 @@ ended.
 
 import asyncio
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,14 +16,17 @@ from rich.console import Console
 
 from t1x.campaign.assembly import Assembly, TrainingAssembly
 from t1x.campaign.campaign import Campaign
+from t1x.campaign.checkpoint_store import Checkpoint, CheckpointStore
+from t1x.campaign.evaluation import Evaluation
 from t1x.campaign.evaluation_run import run_evaluation
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.identity import Prerequisite, run_digest_with
-from t1x.campaign.loop import run_loop
-from t1x.campaign.outcome import Outcome
+from t1x.campaign.loop import restore_outcome, run_loop
+from t1x.campaign.outcome import Outcome, Score, ScoreJournal
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.record import Measured, Run, Status, alive
 from t1x.campaign.report import summary, write_report
+from t1x.campaign.resume import Found
 from t1x.campaign.run_folder import new_folder
 from t1x.config import dump
 from t1x.config.digest import study_digest
@@ -31,7 +35,7 @@ from t1x.config.places import shown
 from t1x.rollout.streams import stream
 from t1x.sandbox.protocol import SandboxHost
 from t1x.tasks.pool import TaskPool
-from t1x.tracking.protocol import TrackedRun
+from t1x.tracking.protocol import Resumed, TrackedRun
 
 SHOWN = 8
 """Digits of the run digest in a folder's name."""
@@ -55,13 +59,14 @@ async def run_tracked(
     pools: Pools,
     console: Console,
     inside: bool,
+    found: Found | None,
 ) -> Run:
-    """Runs an experiment whose starts are there; `inside` is whether it's one of another's starts itself. Raises what ends it
-    early; the record is on disk then, unless the run never began."""
-    digest = run_digest_with(experiment, needed)
+    """Runs an experiment whose starts are there; `inside` is whether it's one of another's starts itself, `found` the run that it
+    goes on with. Raises what ends it early; the record is on disk then, unless the run never began."""
+    digest = (found and found.digest) or run_digest_with(experiment, needed)
     host = experiment.sandbox.build(deterministic=experiment.deterministic)
     try:
-        folder = new_folder(experiment.runs, f"{experiment.name}-{digest[:SHOWN]}-{experiment.seed}")
+        folder = found.run.folder if found else new_folder(experiment.runs, f"{experiment.name}-{digest[:SHOWN]}-{experiment.seed}")
         record = Run(
             folder=folder,
             name=experiment.name,
@@ -73,8 +78,12 @@ async def run_tracked(
             experiment=shown(file) if file is not None else "",
             smoke=experiment.smoke,
         )
+        if found is not None:
+            before = found.run
+            record = replace(record, started=before.started, seconds=before.seconds, resumed=before.resumed + 1)
+            record = replace(record, tracking_id=before.tracking_id, checkpoint=before.checkpoint, scores=before.scores)
         with alive(folder):
-            return await _Running(record, experiment, host, starts, pools, console, inside).run()
+            return await _Running(record, experiment, host, starts, pools, console, inside).run(found)
     finally:
         await host.close()
 
@@ -95,22 +104,33 @@ class _Running:
         self._record, self._experiment, self._host = record, experiment, host
         self._starts, self._pools, self._console, self._inside = starts, pools, console, inside
         self._outcome = Outcome()
+        self._began = time.monotonic()
+        self._store: CheckpointStore | None = None
+        if isinstance(experiment, Campaign):
+            folder, keeps = record.folder / "checkpoints", experiment.algorithm.keeps
+            self._store = CheckpointStore(folder, experiment.checkpointing, keeps, self._say)
 
-    async def run(self) -> Run:
+    async def run(self, found: Found | None) -> Run:
         folder, experiment = self._record.folder, self._experiment
+        restored, since = (None, []) if found is None else self._restore(found)
         (folder / "config.gin").write_text(dump(experiment), encoding="utf-8")
         self._record.save()
-        self._say(f"{folder.name}: {self._record.experiment or 'an experiment built in Python'}")
-        begun = False
+        if found is None:
+            self._say(f"{folder.name}: {self._record.experiment or 'an experiment built in Python'}")
+        begun = found is not None
+        log_bytes = restored.state["standing"]["log_bytes"] if restored else 0
+        resumed = None if found is None else Resumed(found.run.tracking_id, log_bytes)
         try:
-            with experiment.tracking.build(folder, folder.name) as tracked, ProgressReport(self._console) as progress:
+            with experiment.tracking.build(folder, folder.name, resumed) as tracked, ProgressReport(self._console) as progress:
                 begun = True
                 self._record = replace(self._record, tracking_id=tracked.id).save()
                 tracked.tags(_tags(self._record))
                 tracked.params(to_mapping(experiment))
                 tracked.artifact(folder / "config.gin")
+                for score in since:
+                    tracked.metrics(*score.logged)
                 try:
-                    await self._work(tracked, progress)
+                    await self._work(tracked, progress, restored)
                 finally:
                     for path in write_report(folder / "report", self._outcome, folder.name):
                         tracked.artifact(path, "report")
@@ -129,7 +149,25 @@ class _Running:
             self._say(f"compare runs: {tracked.view}")
         return self._record
 
-    async def _work(self, tracked: TrackedRun, progress: ProgressReport) -> None:
+    def _restore(self, found: Found) -> tuple[Checkpoint | None, list[Score]]:
+        """The checkpoint to go on from, None for the beginning, and the scores that were made since; says which it is."""
+        folder = self._record.folder
+        checkpoint = self._store.newest() if self._store else None
+        journal = ScoreJournal(folder)
+        since = restore_outcome(self._outcome, checkpoint, journal.read())
+        journal.cut(self._outcome.scores)
+        self._outcome.checkpoint = self._store.newest_weights() if self._store else None
+        from_where = f"from {checkpoint.name}" if checkpoint else "from its beginning, since it has no checkpoint yet"
+        if isinstance(self._experiment, Evaluation):
+            from_where = f"with {len(since)} passes made"
+        self._say(f"{folder.name} goes on {from_where}")
+        for change in found.changes:
+            self._say(f"  changed: {change}")
+        if found.changes:
+            (folder / "config.gin").replace(folder / f"config.before-{self._record.resumed}.gin")
+        return checkpoint, since
+
+    async def _work(self, tracked: TrackedRun, progress: ProgressReport, restored: Checkpoint | None) -> None:
         experiment = self._experiment
         shared: dict[str, Any] = {
             "experiment": experiment,
@@ -138,6 +176,7 @@ class _Running:
             "suites": self._pools.suites,
             "policy": experiment.model.build(stream(experiment.seed, "policy") >> 1),
             "tracked": tracked,
+            "journal": ScoreJournal(self._record.folder),
             "progress": progress,
             "starts": self._starts,
         }
@@ -146,7 +185,11 @@ class _Running:
             steps = experiment.training_steps(len(self._pools.training))
             self._record = replace(self._record, steps=steps).save()
             assembly = TrainingAssembly(**shared, pool=self._pools.training, steps=steps)
-            await run_loop(assembly, self._record.folder, self._outcome)
+            assert self._store is not None, "a campaign has checkpoints"
+            try:
+                await run_loop(assembly, self._store, self._outcome, restored)
+            finally:
+                self._store.close()
         else:
             await run_evaluation(Assembly(**shared), self._outcome)
 
@@ -154,7 +197,7 @@ class _Running:
         checkpoint = self._outcome.checkpoint
         status = Status.FINISHED if error is None else Status.KILLED if _is_interruption(error) else Status.FAILED
         said = f"{type(error).__name__}: {error}" if status is Status.FAILED else None
-        ended = self._record.ended(status, said)
+        ended = self._record.ended(status, time.monotonic() - self._began, said)
         kept = str(checkpoint.relative_to(self._record.folder)) if checkpoint else None
         self._record = replace(ended, checkpoint=kept, scores=_final(self._outcome)).save()
 
@@ -193,7 +236,7 @@ def _stopped(folder: Path, outcome: Outcome, error: BaseException) -> str:
     made = f"{len(outcome.steps)} training steps were made" if outcome.steps else "no training step was made"
     weights = f"; the newest weights that were kept are in {outcome.checkpoint}" if outcome.checkpoint else ""
     advice = "Mend what stopped it and run the same command" if isinstance(error, ValueError) else "Run the same command"
-    return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. {advice} to begin anew."
+    return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. {advice} with --resume to go on."
 
 
 def _finished(folder: Path, outcome: Outcome) -> str:

@@ -56,6 +56,10 @@ def run(
     site: SiteName = AUTO,
     set: Settings = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="One tiny step, kept in the runs folder's `smoke`.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with its run that was interrupted, where there is one.")] = False,
+    allow_changes: Annotated[
+        bool, typer.Option("--allow-changes", help="With --resume: go on although the experiment has changed.")
+    ] = False,
 ) -> None:
     """Run an experiment, and first the campaigns that it starts from.
 
@@ -64,8 +68,12 @@ def run(
       t1x run experiments/quickstart.gin
       t1x run experiments/quickstart.gin --site laptop --smoke
       t1x run experiments/quickstart.gin --set 'Campaign.seed = 1' --set 'Campaign.steps = 4'
+      t1x run experiments/quickstart.gin --resume
     """
     from t1x import api
+
+    if allow_changes and not resume:
+        raise ValueError("--allow-changes belongs to --resume; without it a run begins anew, whatever was run before")
 
     resolved = api.load(file, site=site, set=set or (), smoke=smoke)
     print_notes(resolved.notes)
@@ -74,7 +82,7 @@ def run(
     if isinstance(resolved.root, Grid):
         raise ValueError(f"{file} describes a Grid; `t1x grid run {file}` runs it")
     print_site(resolved.root.site, chosen=site != AUTO)
-    api.run(resolved)
+    api.run(resolved, resume=resume, allow_changes=allow_changes)
 
 
 class Format(StrEnum):

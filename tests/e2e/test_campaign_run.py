@@ -59,7 +59,7 @@ def run_tiny(runs: Path, *changes: str) -> Run:
         phases, said = [], []
         with pytest.MonkeyPatch.context() as patch:
             phase, say = ProgressReport.phase, ProgressReport.say
-            patch.setattr(ProgressReport, "phase", lambda self, *args: (phases.append(args), phase(self, *args))[1])
+            patch.setattr(ProgressReport, "phase", lambda self, *args, **of: (phases.append(args), phase(self, *args, **of))[1])
             patch.setattr(ProgressReport, "say", lambda self, text: (said.append(text), say(self, text))[1])
             recorded = t1x.run(resolved)
         left = list(sandboxes.iterdir())
@@ -105,7 +105,7 @@ def test_its_record_says_what_it_was_and_what_it_came_to(run: Run) -> None:
     assert (kept.status, kept.name, kept.kind, kept.seed) == (record.Status.FINISHED, "quickstart", "Campaign", 0)
     assert (kept.run_digest, kept.study_digest) == (run_digest_of(run.root), study_digest(run.root))
     assert run.folder.name == f"quickstart-{kept.run_digest[:8]}-0"
-    assert kept.weights == run.folder / "checkpoints" / "final"
+    assert kept.weights == run.folder / "checkpoints" / "step-2"
     last = kept.scores["held_out"]["resolved_rate_greedy"]
     assert (last.mean, last.n) == (run.history["eval/held_out/resolved_rate_greedy"][2], 4)
     assert last.se == run.history["eval/held_out/resolved_rate_se_greedy"][2]
@@ -163,7 +163,7 @@ def test_a_start_that_cannot_be_made_is_refused_before_anything_runs(tmp_path: P
 
 
 def test_a_start_of_another_architecture_is_refused(run: Run, tmp_path: Path) -> None:
-    path = f"CheckpointStart.path = '{run.folder / 'checkpoints' / 'final' / 'policy'}'"
+    path = f"CheckpointStart.path = '{run.folder / 'checkpoints' / 'step-2' / 'policy'}'"
     with open_folder() as sandboxes:
         changes = ("Campaign.start = @CheckpointStart()", path, "Qwen3Moe.num_experts_per_tok = 1")
         with pytest.raises(ValueError, match="num_experts_per_tok = 2"):
@@ -177,9 +177,9 @@ def test_its_config_loads_back_to_the_same_tree(run: Run) -> None:
 
 
 def test_its_checkpoints_are_the_start_and_the_last_step(run: Run) -> None:
-    start, final = (load_pretrained(run.folder / "checkpoints" / name / "policy") for name in ("start", "final"))
+    start, final = (load_pretrained(run.folder / "checkpoints" / name / "policy") for name in ("start", "step-2"))
     assert any(not torch.equal(a, b) for a, b in zip(start.parameters(), final.parameters(), strict=True))
-    cold, trained = (load_pretrained(run.folder / "checkpoints" / name / "critic", ValueModel) for name in ("start", "final"))
+    cold, trained = (load_pretrained(run.folder / "checkpoints" / name / "critic", ValueModel) for name in ("start", "step-2"))
     assert cold.score.weight.abs().sum() == 0 < trained.score.weight.abs().sum()
 
 
@@ -195,7 +195,7 @@ def test_its_report_can_be_read(run: Run) -> None:
 
 
 def test_a_run_can_start_from_anothers_weights(run: Run, tmp_path: Path) -> None:
-    start = run.folder / "checkpoints" / "final" / "policy"
+    start = run.folder / "checkpoints" / "step-2" / "policy"
     other = run_tiny(
         tmp_path,
         "Campaign.start = @CheckpointStart()",

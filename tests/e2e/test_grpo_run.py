@@ -11,12 +11,11 @@ from stores import with_store
 from tiny import open_folder, settings
 
 import t1x
-from t1x.campaign.training import TrainingStep
+from t1x.campaign.rollouts import RolledBatch, Rollouts
 from t1x.config import load
 from t1x.grading.report import VerifierReport
 from t1x.grading.reward import Reward
 from t1x.model.checkpoint import load_pretrained
-from t1x.rollout.records import RolloutBatch
 
 GROUP = 4
 CHANGES = (
@@ -42,21 +41,21 @@ class OrderOfGrading(Reward):
 class Trained:
     folder: Path
     steps: list[dict[str, float]]
-    rollouts: list[RolloutBatch]
+    rollouts: list[RolledBatch]
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    rollouts: list[RolloutBatch] = []
-    train = TrainingStep.train
+    rollouts: list[RolledBatch] = []
+    roll = Rollouts.roll
 
-    async def watched(self: TrainingStep, step: int) -> tuple[dict[str, float], RolloutBatch]:
-        metrics, rolled = await train(self, step)
+    async def watched(self: Rollouts, purpose: str, step: int) -> RolledBatch:
+        rolled = await roll(self, purpose, step)
         rollouts.append(rolled)
-        return metrics, rolled
+        return rolled
 
     with open_folder() as sandboxes, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingStep, "train", watched)
+        patch.setattr(Rollouts, "roll", watched)
         changes = settings(with_store(tmp_path_factory.mktemp("runs")), sandboxes, *CHANGES)
         folder = t1x.run(load("experiments/quickstart.gin", set=changes)).folder
     logged = [json.loads(line)["metrics"] for line in (folder / "log.jsonl").read_text().splitlines()]
@@ -69,18 +68,18 @@ def test_it_trains_the_policy_without_a_critic(trained: Trained) -> None:
         assert metrics["actor/grad_norm"] > 0
         assert metrics["grpo/degenerate_groups"] == 0
         assert not [name for name in metrics if name.startswith(("critic/", "time/critic"))]
-    start, final = (load_pretrained(trained.folder / "checkpoints" / name / "policy") for name in ("start", "final"))
+    start, final = (load_pretrained(trained.folder / "checkpoints" / name / "policy") for name in ("start", "step-2"))
     assert any(not torch.equal(a, b) for a, b in zip(start.parameters(), final.parameters(), strict=True))
-    assert not (trained.folder / "checkpoints" / "final" / "critic").exists()
+    assert not (trained.folder / "checkpoints" / "step-2" / "critic").exists()
 
 
 def test_each_task_is_tried_as_often_as_a_group_is_large(trained: Trained) -> None:
     for step, rolled in enumerate(trained.rollouts, start=1):
-        assert [trial.id for trial in rolled.admitted] == [f"train-{step}-{task}.{i}" for task in range(2) for i in range(GROUP)]
-        assert [len({trial.task.name for trial in rolled.admitted[first : first + GROUP]}) for first in (0, GROUP)] == [1, 1]
-    assert len({trial.task.name for rolled in trained.rollouts for trial in rolled.admitted}) == 4
+        assert [trial.id for trial in rolled.trials] == [f"train-{step}-{task}.{i}" for task in range(2) for i in range(GROUP)]
+        assert [len({trial.task.name for trial in rolled.trials[first : first + GROUP]}) for first in (0, GROUP)] == [1, 1]
+    assert len({trial.task.name for rolled in trained.rollouts for trial in rolled.trials}) == 4
 
 
 def test_attempts_at_one_task_differ(trained: Trained) -> None:
-    said = [trial.transcript for rolled in trained.rollouts for trial in rolled.admitted]
+    said = [trial.transcript for rolled in trained.rollouts for trial in rolled.trials]
     assert len(set(said)) > len(said) / 2

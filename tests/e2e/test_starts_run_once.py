@@ -48,7 +48,7 @@ def test_two_campaigns_start_from_one_run_of_a_third(tmp_path: Path, places: lis
     assert {run.status for run in found} == {Status.FINISHED}
     (start,) = [run for run in found if run.name == "first"]
     assert (one.folder, other.folder) == (found[1].folder, found[0].folder)
-    assert start.weights == start.folder / "checkpoints" / "final"
+    assert start.weights == start.folder / "checkpoints" / "step-1"
     for run in (one, other):
         assert weights(run.folder / "checkpoints" / "start", "policy") == weights(start.weights, "policy")
     trained = load_pretrained(start.weights / "critic", ValueModel)

@@ -1,0 +1,82 @@
+"""Finding the run to go on with.
+
+Invariants:
+- a run goes on only where it stopped: one that has finished or that a process works on is left alone;
+- it goes on as the same experiment, unless the user has seen what changed and allows it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from t1x.campaign.experiment import Experiment
+from t1x.campaign.record import Run, Status, runs
+from t1x.config import Role, load
+from t1x.config.diff import Difference, diff
+from t1x.config.digest import digest
+from t1x.config.problem import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """How a run that was interrupted is gone on with."""
+
+    allow_changes: bool = False
+    """Whether the experiment may differ from the one that was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The run to go on with."""
+
+    run: Run
+    changes: tuple[str, ...] = ()
+    """What differs from the experiment that was interrupted, a line each."""
+
+    @property
+    def digest(self) -> str | None:
+        """The run's digest from now on where it's a mixture of two experiments; it's then the same work as no other run."""
+        return digest([self.run.run_digest, *self.changes]) if self.changes else None
+
+
+def find(experiment: Experiment, run_digest: str, resume: Resume) -> Found | None:
+    """The newest run of this experiment (its name, its seed) in its runs folder; None where there is none. A finished one is given
+    only where it's of the same digest. Raises `ValueError` where a process works on it, or where the experiment has changed since
+    and that isn't allowed."""
+    mine = [run for run in runs(experiment.runs) if run.name == experiment.name and run.seed == experiment.seed]
+    same = [run for run in mine if run.run_digest == run_digest]
+    if same:
+        return _free(Found(same[0]))
+    started = [run for run in mine if run.status is not Status.FINISHED]
+    if not started:
+        return None
+    changed = Found(started[0], tuple(_told(each) for each in _changes(started[0].folder, experiment)))
+    if not resume.allow_changes:
+        raise ValueError(
+            f"{changed.run.folder} can't be gone on with as it was, since its experiment has changed:\n"
+            + "".join(f"  {line}\n" for line in changed.changes)
+            + "Run it with --allow-changes to go on with these changes, or without --resume to begin anew."
+        )
+    return _free(changed)
+
+
+def _free(found: Found) -> Found:
+    if found.run.status is Status.RUNNING:
+        raise ValueError(f"process {found.run.pid} works on {found.run.folder}; wait for it, or stop it: t1x runs stop {found.run.folder}")
+    return found
+
+
+def _changes(folder: Path, experiment: Experiment) -> Sequence[Difference]:
+    """What differs from the experiment of a run, placement aside; something does, since the digests differ."""
+    file = folder / "config.gin"
+    try:
+        before = load(file, site=None)
+    except (ConfigError, FileNotFoundError) as error:
+        raise ValueError(f"{file} can't be read, so what changed can't be told: {error}") from error
+    return [each for each in diff((before.root, {}), (experiment, {})) if each.role is not Role.PLACEMENT]
+
+
+def _told(difference: Difference) -> str:
+    """`algorithm.lam: 1.0 → 0.95`."""
+    sides = ["nothing" if side is None else repr(side.value) for side in (difference.left, difference.right)]
+    return f"{difference.path or 'the root'}: {' → '.join(sides)}"

@@ -1,0 +1,154 @@
+"""Rollout batches of a campaign: which tasks, their trials, and what training sees of them.
+
+Invariants:
+- a warm-up has an order of tasks of its own, so that step n trains on the same tasks however long it was;
+- every batch is audited; a token that isn't what its turn sampled stops the campaign.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from t1x.campaign.assembly import TrainingAssembly, named
+from t1x.campaign.clock import Clock
+from t1x.campaign.cursor import PoolCursor
+from t1x.campaign.validity import causes
+from t1x.engine.protocol import Decoding, EngineWorker
+from t1x.harness.records import EndedBy
+from t1x.rollout.demonstrate import demonstrate
+from t1x.rollout.metrics import rollout_metrics
+from t1x.rollout.records import RolloutBatch, Trial
+from t1x.rollout.rollout import rollout
+from t1x.rollout.streams import stream
+from t1x.tasks.demonstrations import Demonstrations
+from t1x.tasks.task import Task
+from t1x.training.batch import Batch
+from t1x.trajectory.audit import Audit, audit
+from t1x.trajectory.stitcher import StitchingError
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBatch:
+    """What a rollout gives to training."""
+
+    batch: Batch | None
+    """None where no trial carries a learning signal."""
+    metrics: Mapping[str, float]
+    causes: str
+    """Why not, for a reader; empty where there is a batch."""
+    trials: tuple[Trial, ...] = ()
+    """The admitted ones, for readers; a batch that was read from disk has none."""
+
+
+class Rollouts:
+    """Makes one rollout batch after the other."""
+
+    def __init__(self, assembly: TrainingAssembly, engine: EngineWorker) -> None:
+        self._assembly, self._engine = assembly, engine
+        self._cursors = {
+            purpose: PoolCursor(len(assembly.pool), stream(assembly.experiment.seed, "epochs", purpose))
+            for purpose in ("warmup", "train")
+        }
+
+    async def roll(self, purpose: str, step: int) -> RolledBatch:
+        """A batch for the warm-up or the training step `step`, by the engine's policy or the algorithm's demonstrator."""
+        campaign, clock = self._assembly.experiment, Clock()
+        attempts = campaign.algorithm.trials_per_task
+        cursor = self._cursors[purpose]
+        indices = cursor.take(campaign.scheduler.launches(campaign.batch) // attempts)
+        tasks = [self._assembly.pool[index] for index in indices]
+        trials = repeated(named(purpose, step, tasks), attempts)
+        pool_index = dict(zip(trials, [index for index in indices for _ in range(attempts)], strict=True))
+        with clock.measure("rollout"):
+            if (demonstrations := campaign.algorithm.demonstrator) is not None:
+                rolled = await self._demonstrated(trials, pool_index, demonstrations, f"{purpose} demonstrations {step}")
+            else:
+                rolled = await self._sampled(trials, purpose, step)
+        if campaign.scheduler.returns_cancelled:
+            cancelled = [trial.id for trial in rolled.others if trial.ended_by is EndedBy.CANCELLED]
+            cursor.give_back(dict.fromkeys(pool_index[trial] for trial in cancelled))
+        with clock.measure("audit"):
+            found = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit())
+        if found.own_turn_violations:
+            raise StitchingError(f"{purpose} rollout {step}: {found.own_turn_violations} tokens aren't what their turns sampled")
+        metrics = rollout_metrics(rolled) | found.metrics() | clock.metrics()
+        return self._learnable(rolled, metrics, stream(campaign.seed, "order", purpose, step))
+
+    def _learnable(self, rolled: RolloutBatch, metrics: dict[str, float], seed: int) -> RolledBatch:
+        algorithm = self._assembly.experiment.algorithm
+        usable = algorithm.usable(rolled.admitted)
+        learned = sum(bool(trial.trajectories) for trial in usable)
+        metrics |= {"rollout/usable": float(learned)} | algorithm.metrics(rolled.admitted)
+        if not learned:
+            return RolledBatch(None, metrics, _useless(rolled), rolled.admitted)
+        batch = Batch.of(usable, seed)
+        algorithm.check(batch)
+        return RolledBatch(batch, metrics, "", rolled.admitted)
+
+    async def _sampled(self, trials: Mapping[str, Task], purpose: str, step: int) -> RolloutBatch:
+        campaign = self._assembly.experiment
+        with self._assembly.progress.phase(f"{purpose} rollout {step}", len(trials)) as phase:
+            return await rollout(
+                trials,
+                batch=campaign.batch,
+                group_size=campaign.algorithm.trials_per_task,
+                scheduler=campaign.scheduler,
+                run=self._assembly.runner(self._engine, purpose, step, Decoding(campaign.temperature)),
+                concurrency=campaign.concurrency,
+                on_trial=lambda _: phase.advance(),
+                deterministic=campaign.deterministic,
+            )
+
+    async def _demonstrated(
+        self, trials: Mapping[str, Task], pool_index: Mapping[str, int], demonstrations: Demonstrations, title: str
+    ) -> RolloutBatch:
+        campaign, tasks = self._assembly.experiment, list(trials.values())
+        commands = [
+            demonstrations.commands(task, demonstrations.rng(index))
+            for task, index in zip(tasks, pool_index.values(), strict=True)
+        ]
+        with self._assembly.progress.phase(title, len(trials)) as phase:
+            recorded = await demonstrate(
+                tasks,
+                commands,
+                host=self._assembly.host,
+                tokenizer=self._assembly.tokenizer,
+                harness=campaign.harness,
+                stitcher=campaign.stitcher,
+                reward=campaign.reward,
+                concurrency=campaign.concurrency,
+                on_trial=lambda _: phase.advance(),
+            )
+        valid = tuple(trial for trial in recorded if trial.ended_by.counts)
+        return RolloutBatch(valid, tuple(trial for trial in recorded if not trial.ended_by.counts))
+
+    def state(self) -> dict[str, Any]:
+        """Where the walks through the pool stand."""
+        return {purpose: cursor.state() for purpose, cursor in self._cursors.items()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on from there."""
+        for purpose, cursor in self._cursors.items():
+            cursor.restore(state[purpose])
+
+
+def repeated(trials: Mapping[str, Task], attempts: int) -> Mapping[str, Task]:
+    """Each trial `attempts` times, one after the other, as `<trial>.<attempt>`; as it is where that's once."""
+    if attempts == 1:
+        return trials
+    return {f"{trial}.{attempt}": task for trial, task in trials.items() for attempt in range(attempts)}
+
+
+def _useless(rolled: RolloutBatch) -> str:
+    """Why nothing can be learned from a rollout."""
+    if not rolled.admitted:
+        return causes(rolled.others)
+    silent = sum(not trial.trajectories for trial in rolled.admitted)
+    if silent == len(rolled.admitted):
+        return f"none of {silent} trials has sampled a token"
+    return f"{len(rolled.admitted)} valid trials, {_rewards(rolled.admitted)}, of which the algorithm can learn from none"
+
+
+def _rewards(trials: Sequence[Trial]) -> str:
+    rewards = [trial.reward for trial in trials if trial.reward is not None]
+    return f"with rewards from {min(rewards):g} to {max(rewards):g}" if rewards else "without rewards"
