@@ -50,7 +50,7 @@ ROLLOUT = Path(__file__).parent / "data" / "quickstart_rollout.npz"
 ADAM = Adam(lr=1e-4, weight_decay=0.0)
 ALGORITHM = PPO(actor_optimizer=ADAM, critic_optimizer=ADAM)
 AIMS = {"ragged": 1.5, "equal": 1.0}
-PADDED_SAMPLES = 4
+PADDED_SAMPLES = {"ragged": 4, "equal": 16}
 """Samples of one padded micro-batch; of 1 to 64 the fastest for transformers."""
 RUNS = 7
 
@@ -83,7 +83,7 @@ def _trajectory(token_ids: np.ndarray, loss_mask: np.ndarray, logprobs: np.ndarr
     return Trajectory(token_ids.astype(np.int32), loss_mask, logprobs.astype(np.float32), routing, (span,), (), 1.0)
 
 
-def ours(folder: Path) -> Callable[[Batch], tuple[float, float]]:
+def ours(folder: Path, _case: str) -> Callable[[Batch], tuple[float, float]]:
     """One update by our trainer: losses of critic and actor."""
     trainer = TorchTrainer().build(load_pretrained(folder / "actor"), load_pretrained(folder / "critic", ValueModel), ALGORITHM)
 
@@ -96,7 +96,7 @@ def ours(folder: Path) -> Callable[[Batch], tuple[float, float]]:
     return update
 
 
-def theirs(folder: Path) -> Callable[[Batch], tuple[float, float]]:
+def theirs(folder: Path, case: str) -> Callable[[Batch], tuple[float, float]]:
     """The same through transformers."""
     from transformers import Qwen3MoeForCausalLM, Qwen3MoeForTokenClassification
 
@@ -124,7 +124,8 @@ def theirs(folder: Path) -> Callable[[Batch], tuple[float, float]]:
         optimizer.zero_grad()
 
     def update(batch: Batch) -> tuple[float, float]:
-        micros = [_padded(batch, slice(at, at + PADDED_SAMPLES)) for at in range(0, len(batch.trajectories), PADDED_SAMPLES)]
+        size = PADDED_SAMPLES[case]
+        micros = [_padded(batch, slice(at, at + size)) for at in range(0, len(batch.trajectories), size)]
         with torch.no_grad():
             old_values = torch.cat([values(*micro) for micro in micros])
             behaviour = torch.cat([logprobs(*micro)[0] for micro in micros])
@@ -168,7 +169,7 @@ def _padded(batch: Batch, samples: slice) -> tuple[Tensor, Tensor, Tensor]:
 def serve(side: str, folder: Path, case: str) -> None:
     """Runs one update for each line that arrives and answers with seconds, losses and memory."""
     torch.set_num_threads(1)
-    update, batch = {"ours": ours, "theirs": theirs}[side](folder), BATCHES[case]()
+    update, batch = {"ours": ours, "theirs": theirs}[side](folder, case), BATCHES[case]()
     resident = _resident()
     for _ in sys.stdin:
         begun = time.process_time()
