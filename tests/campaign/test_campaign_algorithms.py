@@ -3,7 +3,7 @@
 import pytest
 
 from t1x.campaign.campaign import Campaign
-from t1x.campaign.training import repeated
+from t1x.campaign.rollouts import repeated
 from t1x.config import ConfigError, load
 from t1x.tasks.task import Task
 

@@ -66,7 +66,7 @@ def test_what_is_saved_is_read_back(tmp_path: Path, asynchronous: bool) -> None:
     assert equal(again.newest(), checkpoint(2))
     assert again.newest_weights() == tmp_path / "checkpoints" / "step-2"
     assert said == []
-    assert kinds(tmp_path / "checkpoints") == {"step-1": "full", "step-2": "full"}
+    assert kinds(tmp_path / "checkpoints") == {"start": "weights", "step-1": "full", "step-2": "full"}
 
 
 def test_weights_are_in_hugging_face_layout_in_float32(tmp_path: Path) -> None:
@@ -214,13 +214,13 @@ def test_best_survives_a_restart_and_a_second_version_of_a_step_is_judged_anew(t
         first.save(checkpoint(index))
         first.scored("validation", checkpoint(index).name, value)
         first.scored("test", checkpoint(index).name, 1 - value)
-    assert kinds(tmp_path) == {"step-1": "weights", "step-2": "full"}
+    assert kinds(tmp_path) == {"start": "weights", "step-1": "weights", "step-2": "full"}
     second = store(tmp_path, **spec)
     second.save(checkpoint(3))
-    assert kinds(tmp_path) == {"step-1": "weights", "step-3": "full"}
+    assert kinds(tmp_path) == {"start": "weights", "step-1": "weights", "step-3": "full"}
     second.save(checkpoint(1))
     second.save(checkpoint(2))
-    assert kinds(tmp_path) == {"step-2": "full"}, "no value of the second step 1 is known"
+    assert kinds(tmp_path) == {"start": "weights", "step-2": "full"}, "no value of the second step 1 is known"
 
 
 def test_damaged_scores_are_said(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_what_is_kept(tmp_path_factory, last: int, weights_every: int, values: l
         judged = [each for each in [*weights, *full] if best and values[each] is not None and each < index]
         highest = max((values[each] for each in judged), default=None)
         champion = next((each for each in judged if values[each] == highest), None)
-        weights = [each for each in weights if (weights_every and each % weights_every == 0) or each == champion]
+        weights = [each for each in weights if each == 0 or (weights_every and each % weights_every == 0) or each == champion]
         expected = {checkpoint(each).name: "weights" for each in weights} | {checkpoint(each).name: "full" for each in full}
         assert kinds(folder) == expected
         if value is not None:

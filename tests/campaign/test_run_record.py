@@ -19,7 +19,7 @@ def record(folder: Path, **changes: object) -> Run:
 
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     scores = {"held_out": {"resolved_rate": Measured(0.5, 0.1, 40), "resolved_rate_greedy": Measured(1.0, None, 1)}}
-    written = replace(record(tmp_path / "a").ended(Status.FINISHED), scores=scores, checkpoint="checkpoints/final").save()
+    written = replace(record(tmp_path / "a").ended(Status.FINISHED, 1.0), scores=scores, checkpoint="checkpoints/final").save()
     assert read_run(tmp_path / "a") == written
     assert written.weights is None, "they aren't there any more"
     (tmp_path / "a" / "checkpoints" / "final").mkdir(parents=True)
@@ -48,16 +48,16 @@ def test_it_was_killed_where_its_process_is_gone(tmp_path: Path) -> None:
 
 
 def test_an_error_is_kept_short(tmp_path: Path) -> None:
-    ended = record(tmp_path / "a").ended(Status.FAILED, "x" * 5000)
+    ended = record(tmp_path / "a").ended(Status.FAILED, 1.0, "x" * 5000)
     assert len(ended.error or "") == 1000
     assert ended.seconds >= 0
 
 
 def test_runs_are_listed_newest_first_and_found_by_digest(tmp_path: Path) -> None:
-    record(tmp_path / "old", started=1.0).ended(Status.FINISHED).save()
-    record(tmp_path / "new", started=2.0).ended(Status.FINISHED).save()
-    record(tmp_path / "failed", started=3.0).ended(Status.FAILED, "why").save()
-    record(tmp_path / "other", started=4.0, run_digest="d2").ended(Status.FINISHED).save()
+    record(tmp_path / "old", started=1.0).ended(Status.FINISHED, 1.0).save()
+    record(tmp_path / "new", started=2.0).ended(Status.FINISHED, 1.0).save()
+    record(tmp_path / "failed", started=3.0).ended(Status.FAILED, 1.0, "why").save()
+    record(tmp_path / "other", started=4.0, run_digest="d2").ended(Status.FINISHED, 1.0).save()
     (tmp_path / "no run").mkdir()
     assert [run.folder.name for run in runs(tmp_path)] == ["other", "failed", "new", "old"]
     found = find_finished(tmp_path, "d1")
@@ -68,11 +68,11 @@ def test_runs_are_listed_newest_first_and_found_by_digest(tmp_path: Path) -> Non
 
 
 def test_the_latest_run_of_a_digest_is_the_newest_that_finished(tmp_path: Path) -> None:
-    record(tmp_path / "old", started=1.0).ended(Status.FINISHED).save()
-    record(tmp_path / "new", started=2.0).ended(Status.FINISHED).save()
-    record(tmp_path / "failed", started=3.0).ended(Status.FAILED, "why").save()
-    record(tmp_path / "first try", started=4.0, run_digest="d2").ended(Status.FAILED, "why").save()
-    record(tmp_path / "second try", started=5.0, run_digest="d2").ended(Status.FAILED, "why").save()
+    record(tmp_path / "old", started=1.0).ended(Status.FINISHED, 1.0).save()
+    record(tmp_path / "new", started=2.0).ended(Status.FINISHED, 1.0).save()
+    record(tmp_path / "failed", started=3.0).ended(Status.FAILED, 1.0, "why").save()
+    record(tmp_path / "first try", started=4.0, run_digest="d2").ended(Status.FAILED, 1.0, "why").save()
+    record(tmp_path / "second try", started=5.0, run_digest="d2").ended(Status.FAILED, 1.0, "why").save()
     chosen = {run_digest: run.folder.name for run_digest, run in latest(runs(tmp_path)).items()}
     assert chosen == {"d1": "new", "d2": "second try"}
 

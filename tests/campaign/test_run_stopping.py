@@ -20,7 +20,7 @@ from dataclasses import replace
 folder = Path(sys.argv[1])
 def end(*_):
     if sys.argv[2] == "orderly":
-        read_run(folder).ended(Status.KILLED).save()
+        read_run(folder).ended(Status.KILLED, 1.0).save()
         raise SystemExit
 signal.signal(signal.SIGTERM, end)
 with alive(folder):

@@ -123,7 +123,8 @@ def test_a_start_of_another_architecture_is_named(tmp_path: Path) -> None:
 
 
 def test_a_policy_cannot_start_from_one_that_keeps_only_its_critic(tmp_path: Path) -> None:
-    write(tmp_path, "first", None, "Campaign.kept = ['critic']")
+    first = Path(write(tmp_path, "first", None))
+    first.write_text(first.read_text().replace("@PPO()", "@CriticWarmup()"))
     assert "keeps no policy" in problem(write(tmp_path, "outer", "first"))
     critic = ["Campaign.critic_start = @CampaignStart()", f"CampaignStart.experiment = '{tmp_path}/first.gin'"]
     resolve_starts(load(write(tmp_path, "warm", None, *critic)).root)
