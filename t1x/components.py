@@ -28,10 +28,13 @@ import t1x.tasks.synthetic
 import t1x.text.bundled
 import t1x.text.huggingface
 import t1x.tracking.mlflow_tracking
-import t1x.training.algorithm
+import t1x.training.correction
 import t1x.training.fine_tuning
+import t1x.training.grpo
+import t1x.training.likelihood
 import t1x.training.megatron
 import t1x.training.objective
 import t1x.training.optimizer
+import t1x.training.ppo
 import t1x.training.trainer
 import t1x.trajectory.stitcher

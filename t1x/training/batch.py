@@ -6,13 +6,14 @@ Invariants:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.trajectory.records import Trajectory
 
@@ -28,6 +29,8 @@ class Batch:
     """[n]: index of the trial that a sample is a chunk of; chunks of one trial stand in the order they were sampled."""
     seed: int
     """Of the random order in which updates visit the samples."""
+    cut_off: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """[t]: whether the trial was ended by a limit, not by its agent; none was where it's left out."""
 
     @classmethod
     def of(cls, trials: Sequence[Trial], seed: int) -> Self:
@@ -35,12 +38,15 @@ class Batch:
         chunks = [(trajectory, index) for index, trial in enumerate(trials) for trajectory in trial.trajectories]
         which = np.array([index for _, index in chunks], dtype=np.int64)
         rewards = np.array([trial.reward for trial in trials], dtype=np.float64)
-        return cls([trajectory for trajectory, _ in chunks], rewards, which, seed)
+        cut_off = np.array([trial.ended_by is not EndedBy.DONE for trial in trials], dtype=np.bool_)
+        return cls([trajectory for trajectory, _ in chunks], rewards, which, seed, cut_off)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "trajectories", tuple(self.trajectories))
         object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=np.float64))
         object.__setattr__(self, "trials", np.asarray(self.trials, dtype=np.int64))
+        if len(self.cut_off) == 0:
+            object.__setattr__(self, "cut_off", np.zeros(self.rewards.shape, dtype=np.bool_))
         if not self.trajectories:
             raise ValueError("a batch needs at least one sample")
         n = len(self.trajectories)
@@ -50,13 +56,13 @@ class Batch:
             raise ValueError(
                 f"samples of trials {self.trials.min()} to {self.trials.max()}, but there are {len(self.rewards)} rewards"
             )
+        if self.cut_off.shape != self.rewards.shape:
+            raise ValueError(f"{len(self.rewards)} rewards, but it's said of {len(self.cut_off)} trials whether they were cut off")
         for index, trajectory in enumerate(self.trajectories):
             if flaw := _flaw(trajectory, like=self.trajectories[0]):
                 raise ValueError(f"sample {index}: {flaw}")
         if not np.isfinite(self.rewards).all():
             raise ValueError(f"trial {int(np.argmin(np.isfinite(self.rewards)))}: the reward is not finite")
-        if len(versions := {span.version for trajectory in self.trajectories for span in trajectory.versions}) != 1:
-            raise ValueError(f"the batch was sampled by the policy versions {sorted(versions)}; a batch is of exactly one")
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:

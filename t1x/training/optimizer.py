@@ -1,7 +1,8 @@
 """Optimizers and their schedules, counted in optimizer steps."""
 
+import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -39,14 +40,19 @@ class Adam(Optimizer):
     warmup_steps: Annotated[int, Field(ge=0), Role.SCALE] = 0
     """Optimizer steps over which the learning rate rises linearly to its peak (report: constant)."""
     decay_to: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of the peak that is left at the run's end, reached linearly; 1 is constant (report). Others need a run of known
-    length."""
+    """Share of the peak that is left at the run's end; 1 is constant (report). Others need a run of known length."""
+    decay: Literal["linear", "cosine"] = "linear"
+    """How `decay_to` is reached: along a line, or half a period of a cosine (Loshchilov & Hutter, arXiv 1608.03983)."""
+    skip_limit: Annotated[int, Field(ge=1)] = 10
+    """Steps in a row without finite gradients after which training stops; fewer are skipped and counted."""
 
     def lr_at(self, step: int, total_steps: int | None = None) -> float:
-        """The learning rate of optimizer step `step`, the first being 0."""
+        """The learning rate of optimizer step `step`, the first being 0. It warms up and decays at once: each is a factor."""
         warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
-        decayed = 1 - (1 - self.decay_to) * min(1.0, step / total_steps) if total_steps else 1.0
-        return self.lr * self.multiple * warm * decayed
+        passed = min(1.0, step / total_steps) if total_steps else 0.0
+        if self.decay == "cosine":
+            passed = (1 - math.cos(math.pi * passed)) / 2
+        return self.lr * self.multiple * warm * (1 - (1 - self.decay_to) * passed)
 
     def build(self, parameters: "Iterable[torch.nn.Parameter]", total_steps: int | None = None) -> "TorchOptimizer":
         if self.decay_to != 1 and total_steps is None:

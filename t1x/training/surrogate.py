@@ -14,9 +14,15 @@ def token_logprobs(logits: Tensor, targets: Tensor, temperatures: Tensor) -> tup
     return all_logprobs.gather(1, targets[:, None]).squeeze(1), entropy
 
 
-def clipped_surrogate(ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
-    """-min(r Â, clip(r, 1 - ε, 1 + ε) Â), the summand of Eq. 18."""
-    return -torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
+def clipped_surrogate(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tensor:
+    """-min(r Â, clip(r, 1 - low, 1 + high) Â), the summand of Eq. 18."""
+    return -torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
+
+
+def sample_means(values: Tensor, samples: Tensor) -> Tensor:
+    """[m]: for each token the mean over its sample; `samples` [m] as in `Objective.losses`."""
+    counts = torch.bincount(samples)
+    return torch.segment_reduce(values, "mean", lengths=counts)[samples]
 
 
 def clipped_value_error(values: Tensor, old_values: Tensor, returns: Tensor, clip: float) -> Tensor:
@@ -25,12 +31,12 @@ def clipped_value_error(values: Tensor, old_values: Tensor, returns: Tensor, cli
     return torch.maximum((values - returns).square(), (clipped - returns).square())
 
 
-def kl_estimate(ratio: Tensor) -> Tensor:
-    """Estimate of KL(behaviour ‖ current) from tokens that the behaviour policy sampled: r - 1 - log r, unbiased and never negative
-    (Schulman's k3)."""
-    return ratio - 1 - ratio.log()
+def kl_estimates(log_ratio: Tensor) -> dict[str, Tensor]:
+    """Two estimates of KL(behaviour ‖ current) from log r = c - o of tokens that the behaviour policy sampled, both unbiased
+    (Schulman 2020): `kl_k1` = -log r, and `kl` = r - 1 - log r (his k3), of less variance and never negative."""
+    return {"kl": log_ratio.expm1() - log_ratio, "kl_k1": -log_ratio}
 
 
-def outside_clip(ratio: Tensor, clip: float) -> Tensor:
-    """1 where the ratio has left [1 - ε, 1 + ε], else 0; its mean is the clip fraction."""
-    return ((ratio - 1).abs() > clip).to(ratio.dtype)
+def outside_clip(ratio: Tensor, low: float, high: float) -> Tensor:
+    """1 where the ratio has left [1 - low, 1 + high], else 0; its mean is the clip fraction."""
+    return ((ratio < 1 - low) | (ratio > 1 + high)).to(ratio.dtype)

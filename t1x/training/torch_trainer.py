@@ -68,7 +68,7 @@ class TorchTrainerWorker:
         return self._ranks.filled(values)
 
     def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
-        sampled = batch.versions
+        sampled = np.full_like(batch.versions, self.version) if self.algorithm.decoupled else batch.versions
         versions = np.unique(sampled).tolist()
         there = self._retained.versions
         if missing := [version for version in versions if version != self.version and version not in there]:

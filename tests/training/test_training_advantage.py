@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t1x.training.advantage import gae, group_relative
-from t1x.training.algorithm import GRPO, PPO
 from t1x.training.batch import Batch
+from t1x.training.grpo import GRPO
 from t1x.training.optimizer import Adam
+from t1x.training.ppo import PPO
 
 ADAM = Adam(lr=1e-3)
 

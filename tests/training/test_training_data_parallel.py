@@ -10,7 +10,7 @@ from t1x.model.router import RouterMode
 from t1x.parallel.plan import TorchPlan
 from t1x.training.batch import Batch
 from t1x.training.optimizer import Adam
-from t1x.training.algorithm import PPO
+from t1x.training.ppo import PPO
 from t1x.training.trainer import TorchTrainer
 from t1x.trajectory.records import VersionSpan
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from t1x.training.surrogate import clipped_surrogate, clipped_value_error, kl_estimate, outside_clip, token_logprobs
+from t1x.training.surrogate import clipped_surrogate, clipped_value_error, kl_estimates, outside_clip, token_logprobs
 
 
 def softmax(row):
@@ -45,12 +45,12 @@ def test_logprobs_and_entropy_are_those_of_the_tempered_softmax(numbers):
 
 def test_clipped_surrogate_is_eq_18(numbers):
     ratio = np.exp(np.array([slow_logprob(numbers, j) for j in range(40)]) - numbers["behaviour"])
-    loss = clipped_surrogate(torch.tensor(ratio), torch.tensor(numbers["advantages"]), 0.2)
+    loss = clipped_surrogate(torch.tensor(ratio), torch.tensor(numbers["advantages"]), 0.2, 0.2)
     for j in range(40):
         r, a = ratio[j], numbers["advantages"][j]
         assert loss[j].item() == pytest.approx(-min(r * a, min(max(r, 0.8), 1.2) * a), abs=1e-12)
-    assert (outside_clip(torch.tensor(ratio), 0.2).numpy() == [abs(r - 1) > 0.2 for r in ratio]).all()
-    assert 0 < outside_clip(torch.tensor(ratio), 0.2).mean() < 1
+    assert (outside_clip(torch.tensor(ratio), 0.2, 0.2).numpy() == [abs(r - 1) > 0.2 for r in ratio]).all()
+    assert 0 < outside_clip(torch.tensor(ratio), 0.2, 0.2).mean() < 1
 
 
 def test_clipped_value_error_is_eq_17(numbers):
@@ -61,13 +61,17 @@ def test_clipped_value_error_is_eq_17(numbers):
         assert error[j].item() == pytest.approx(max((v - r) ** 2, (v_clip - r) ** 2), abs=1e-12)
 
 
-def test_kl_estimate_is_unbiased_and_never_negative():
-    """Weighted by the behaviour's probabilities over a whole vocabulary it is KL(behaviour ‖ current)."""
+def test_kl_estimates_are_unbiased_and_k3_is_never_negative():
+    """Weighted by the behaviour's probabilities over a whole vocabulary they are KL(behaviour ‖ current)."""
     random = np.random.default_rng(1)
     behaviour, current = random.dirichlet(np.ones(9)), random.dirichlet(np.ones(9))
-    estimates = kl_estimate(torch.tensor(current / behaviour)).numpy()
-    assert (estimates >= 0).all()
-    assert (behaviour * estimates).sum() == pytest.approx(sum(b * math.log(b / c) for b, c in zip(behaviour, current, strict=True)))
+    estimates = {name: each.numpy() for name, each in kl_estimates(torch.tensor(np.log(current / behaviour))).items()}
+    divergence = sum(b * math.log(b / c) for b, c in zip(behaviour, current, strict=True))
+    assert set(estimates) == {"kl", "kl_k1"}
+    assert (estimates["kl"] >= 0).all()
+    assert (estimates["kl_k1"] < 0).any()
+    for estimate in estimates.values():
+        assert (behaviour * estimate).sum() == pytest.approx(divergence, abs=1e-12)
 
 
 def finite_difference(function, x, epsilon=1e-6):
@@ -85,7 +89,7 @@ def test_policy_gradient_equals_finite_differences(numbers):
 
     def loss(logits):
         ratio = (token_logprobs(logits, targets, temperatures)[0] - behaviour).exp()
-        return clipped_surrogate(ratio, advantages, 0.2).sum()
+        return clipped_surrogate(ratio, advantages, 0.2, 0.2).sum()
 
     logits = torch.tensor(numbers["logits"], requires_grad=True)
     loss(logits).backward()
@@ -105,5 +109,5 @@ def test_value_gradient_equals_finite_differences(numbers):
 
 def test_no_gradient_pushes_further_where_the_clip_binds():
     ratio = torch.tensor([1.3, 0.7, 1.3, 0.7], requires_grad=True)
-    clipped_surrogate(ratio, torch.tensor([1.0, -1.0, -1.0, 1.0]), 0.2).sum().backward()
+    clipped_surrogate(ratio, torch.tensor([1.0, -1.0, -1.0, 1.0]), 0.2, 0.2).sum().backward()
     assert ratio.grad.tolist() == [0.0, 0.0, 1.0, -1.0]

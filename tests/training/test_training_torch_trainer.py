@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 
 from t1x.model.checkpoint import to_hf
 from t1x.model.router import RouterMode
-from t1x.training.algorithm import GRPO, PPO
 from t1x.training.batch import Batch
+from t1x.training.grpo import GRPO
 from t1x.training.objective import ClippedSurrogate, Losses, Objective
 from t1x.training.optimizer import Adam
+from t1x.training.ppo import PPO
 from t1x.training.trainer import TorchTrainer
 from t1x.trajectory.records import Trajectory, VersionSpan
 
@@ -340,6 +340,28 @@ def test_behaviour_logprobs_are_of_the_version_that_sampled_and_the_actor_is_lef
         trainer.log_probs(of_versions(batch, [3] * 9), mode)
 
 
+def test_each_token_of_a_mixed_batch_is_of_the_version_that_sampled_it(make_trainer, make_batch):
+    trainer, batch = make_trainer(mixed_versions="per_span"), make_batch(np.random.default_rng(19))
+    each = []
+    for version in (0, 1):
+        trainer.version = version
+        shake(trainer.actor, version)
+        trainer.retain()
+        each.append(trainer.log_probs(of_versions(batch, [version] * 9), RouterMode.REPLAY_NO_GRAD))
+    halves = [
+        replace(trajectory, versions=(VersionSpan(0, middle, 0), VersionSpan(middle, len(trajectory.token_ids), 1)))
+        for trajectory in batch.trajectories
+        for middle in [len(trajectory.token_ids) // 2]
+    ]
+    mixed = Batch(halves, batch.rewards, batch.trials, batch.seed)
+    assert 0 < mixed.versions.mean() < 1
+    found = trainer.log_probs(mixed, RouterMode.REPLAY_NO_GRAD)
+    np.testing.assert_array_equal(found, np.where(mixed.versions == 0, *each))
+    decoupled = make_trainer(mixed_versions="decoupled")
+    decoupled.load_weights(trainer.weights(), None)
+    np.testing.assert_array_equal(decoupled.log_probs(mixed, RouterMode.REPLAY_NO_GRAD), each[1])
+
+
 def test_retained_weights_survive_a_restart(make_trainer, make_batch):
     batch = of_versions(make_batch(np.random.default_rng(16)), [0] * 9)
     trainer, other = make_trainer(), make_trainer()
@@ -380,10 +402,3 @@ def test_learning_rates_end_with_the_run(config, make_batch):
     zeros = np.zeros((batch := make_batch(np.random.default_rng(18))).loss_tokens)
     assert trainer.update_actor(batch, zeros, zeros, RouterMode.FREE)["actor/lr"] == pytest.approx(1 - 0.9 * 1 / 10)
     assert trainer.update_critic(batch, zeros, zeros)["critic/lr"] == pytest.approx(1 - 0.9 * 5 / 30)
-
-
-@pytest.mark.parametrize(("algorithm", "field"), [(PPO, "actor_optimizer"), (PPO, "critic_optimizer"), (GRPO, "optimizer")])
-def test_a_rollout_loop_has_no_end_to_decay_to(algorithm, field):
-    optimizers = {name: Adam(lr=1e-3) for name in algorithm.model_fields if name.endswith("optimizer")}
-    with pytest.raises(ValidationError, match=f"{field}: decay_to must be 1"):
-        algorithm(**optimizers | {field: Adam(lr=1e-3, decay_to=0.1)})
