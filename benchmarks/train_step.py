@@ -4,7 +4,7 @@ V_old, behaviour log-probabilities, the critic's update and the actor's, on the 
 are compared. transformers runs a plain loop over right-padded micro-batches, ours packed ones. One thread, float32, CPU time,
 median of interleaved runs, each in a process of its own, whose peak memory stands beside it.
 
-The ragged batch is the first one that the quickstart trains on (data/quickstart_rollout.npz: 64 trials, 17 to 256 tokens).
+The ragged batch is the first one that the quickstart trains on (data/quickstart_rollout.npz: 64 trials, 20 to 256 tokens).
 """
 
 import argparse
@@ -29,7 +29,7 @@ from t1x.model.router import RouterMode
 from t1x.model.value import ValueModel
 from t1x.training.batch import Batch
 from t1x.training.optimizer import Adam
-from t1x.training.algorithm import PPO
+from t1x.training.ppo import PPO
 from t1x.training.trainer import TorchTrainer
 from t1x.trajectory.records import Trajectory, VersionSpan
 
