@@ -26,12 +26,13 @@ def load(path: str | Path, site: str | None = "auto", set: str | Sequence[str] =
 def run(experiment: "Resolved | Root", resume: bool = False, allow_changes: bool = False) -> Any:
     """Runs what a file describes, or a tree that was built in Python. A campaign or an evaluation gives its `Run`, a grid its cells
     that failed. With `resume` a campaign or an evaluation goes on with its newest run that was interrupted, where there is one;
-    `allow_changes` lets it go on although the experiment isn't the same any more (a grid always goes on). Raises `NotHere` with everything that this machine lacks for it, before anything starts, and `ValueError` for what
-    the user can mend."""
+    `allow_changes` lets it go on although the experiment isn't the same any more (a grid always goes on). Raises `NotHere` with
+    everything that this machine lacks for it, before anything starts, and `ValueError` for what the user can mend."""
     from t1x.config import Resolved, Root
     from t1x.config.validate import validated
 
-    root, told = (experiment.root, (experiment.path, experiment.origins)) if isinstance(experiment, Resolved) else (experiment, ())
+    root = experiment.root if isinstance(experiment, Resolved) else experiment
+    file, origins = (experiment.path, experiment.origins) if isinstance(experiment, Resolved) else (None, None)
     if not isinstance(root, Root):
         what = f"a {type(root).__name__}, {root!r:.80}"
         raise ValueError(f"t1x.run takes what t1x.load gives, or a tree of components such as a Campaign, not {what}")
@@ -41,8 +42,8 @@ def run(experiment: "Resolved | Root", resume: bool = False, allow_changes: bool
     if resume and isinstance(root, Experiment):
         from t1x.campaign.resume import Resume
 
-        return root.run(*told, resume=Resume(allow_changes))
-    return root.run(*told)
+        return root.run(file, origins, Resume(allow_changes))
+    return root.run(file, origins)
 
 
 def runs(folder: str | Path = "runs") -> "list[Run]":

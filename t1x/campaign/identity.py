@@ -90,7 +90,10 @@ def _prerequisite(experiment: str, asking: Experiment, inside: tuple[tuple[str, 
 
 def _check_kept(campaign: Campaign, critic: bool) -> None:
     if not campaign.networks & ({"policy", "critic"} if critic else {"policy"}):
-        raise ValueError(f"it keeps no {'critic' if critic else 'policy'}; its algorithm {type(campaign.algorithm).__name__} keeps {', '.join(sorted(campaign.networks))}")
+        raise ValueError(
+            f"it keeps no {'critic' if critic else 'policy'}; its algorithm {type(campaign.algorithm).__name__} keeps {', "
+            f"'.join(sorted(campaign.networks))}"
+        )
 
 
 def _placed_like(asking: Experiment, campaign: Campaign) -> Campaign:

@@ -10,6 +10,7 @@ Invariants:
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TypeVar
 
 from t1x.campaign.assembly import TrainingAssembly
@@ -110,7 +111,7 @@ class _Loop:
         rolled = await self._rollouts.roll("warmup", index)
         metrics = dict(rolled.metrics)
         if rolled.batch is not None:
-            metrics |= await in_thread(lambda batch=rolled.batch: learn_values(self._campaign, self._trainer, batch))
+            metrics |= await in_thread(partial(learn_values, self._campaign, self._trainer, rolled.batch))
         metrics["time/step"] = clock.total
         self._warmups += 1
         self._assembly.tracked.metrics({f"warmup/{name}": value for name, value in metrics.items()}, index)
@@ -147,7 +148,7 @@ class _Loop:
         try:
             metrics: dict[str, float] = {}
             if rolled.batch is not None:
-                metrics = await in_thread(lambda batch=rolled.batch: learn(self._campaign, self._trainer, batch, step))
+                metrics = await in_thread(partial(learn, self._campaign, self._trainer, rolled.batch, step))
             return metrics, None if ahead is None else await ahead
         except BaseException:
             if ahead is not None:

@@ -62,7 +62,9 @@ def find(experiment: Experiment, run_digest: str, resume: Resume) -> Found | Non
 
 def _free(found: Found) -> Found:
     if found.run.status is Status.RUNNING:
-        raise ValueError(f"process {found.run.pid} works on {found.run.folder}; wait for it, or stop it: t1x runs stop {found.run.folder}")
+        raise ValueError(
+            f"process {found.run.pid} works on {found.run.folder}; wait for it, or stop it: t1x runs stop {found.run.folder}"
+        )
     return found
 
 

@@ -104,8 +104,7 @@ class Rollouts:
     ) -> RolloutBatch:
         campaign, tasks = self._assembly.experiment, list(trials.values())
         commands = [
-            demonstrations.commands(task, demonstrations.rng(index))
-            for task, index in zip(tasks, pool_index.values(), strict=True)
+            demonstrations.commands(task, demonstrations.rng(index)) for task, index in zip(tasks, pool_index.values(), strict=True)
         ]
         with self._assembly.progress.phase(title, len(trials)) as phase:
             recorded = await demonstrate(

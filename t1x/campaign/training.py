@@ -1,6 +1,7 @@
 """One update: a rollout batch changes the networks.
 
-Invariant: critic values and behaviour log-probabilities are taken before either network is updated, and the critic is updated first.
+Invariant: critic values and behaviour log-probabilities are taken before either network is updated, and the critic is updated
+first.
 """
 
 from t1x.campaign.campaign import Campaign

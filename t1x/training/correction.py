@@ -1,6 +1,7 @@
 """Corrections of the gap between what sampled and what is trained: a weight for each loss token.
 
-Weights are constants and never negative, so the advantages may be multiplied by them: min(r wÂ, clip(r) wÂ) = w min(r Â, clip(r) Â).
+Weights are constants and never negative, so the advantages may be multiplied by them: min(r wÂ, clip(r) wÂ) = w min(r Â, clip(r)
+Â).
 """
 
 from typing import Annotated, ClassVar, Self
@@ -39,8 +40,8 @@ class TruncatedImportance(Correction):
 
 
 class IcePop(Correction):
-    """The ratio where it is in [α, β] and 0, no gradient, elsewhere (Ring-1T, arXiv 2510.18855). Masked tokens stay in what sums are
-    divided by, as there."""
+    """The ratio where it is in [α, β] and 0, no gradient, elsewhere (Ring-1T, arXiv 2510.18855). Masked tokens stay in what sums
+    are divided by, as there."""
 
     limit = "masked"
 

@@ -18,8 +18,8 @@ from t1x.training.optimizer import Optimizer
 
 
 class SFT(Algorithm):
-    """Supervised fine-tuning on demonstrations that are recorded as it goes, a batch of the pool's tasks a step. Those that broke off
-    at a limit of the harness are left out."""
+    """Supervised fine-tuning on demonstrations that are recorded as it goes, a batch of the pool's tasks a step. Those that broke
+    off at a limit of the harness are left out."""
 
     demonstrations: Demonstrations
     """Whose commands the trials run."""
@@ -52,8 +52,8 @@ class SFT(Algorithm):
 
 
 class RejectionSampling(Algorithm):
-    """Fine-tuning on the policy's own successes, all of them, each of equal weight a token (as RAFT, arXiv 2304.06767, which keeps the
-    best of each task's attempts; here a task without a success teaches nothing)."""
+    """Fine-tuning on the policy's own successes, all of them, each of equal weight a token (as RAFT, arXiv 2304.06767, which keeps
+    the best of each task's attempts; here a task without a success teaches nothing)."""
 
     optimizer: Optimizer
     """Of the policy."""

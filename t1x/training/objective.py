@@ -31,8 +31,8 @@ class Objective(Component):
 
     def losses(self, logprobs: "Tensor", behaviour: "Tensor | None", advantages: "Tensor", samples: "Tensor") -> Losses:
         """The losses of m loss tokens from their current log-probabilities c [m] (with gradient), the behaviour policy's o [m]
-        (None unless `off_policy`) and their advantages Â [m]. `samples` [m] int64 numbers the samples from 0, in order; a sample's loss
-        tokens are all there and stand together."""
+        (None unless `off_policy`) and their advantages Â [m]. `samples` [m] int64 numbers the samples from 0, in order; a sample's
+        loss tokens are all there and stand together."""
         raise NotImplementedError
 
 
@@ -54,9 +54,9 @@ class ClippedSurrogate(Objective):
 
 
 class SequenceSurrogate(Objective):
-    """GSPO's (arXiv 2507.18071, Eq. 5): PPO's with one ratio a sample, s = exp(mean(c - o)) over its loss tokens. Each token has its
-    sample's value, so that a mean over a sample's tokens is that value: normaliser `samples` is the paper's, `tokens` lets a sample
-    count by its length. A sample is a trial, or each chunk of one that was compacted."""
+    """GSPO's (arXiv 2507.18071, Eq. 5): PPO's with one ratio a sample, s = exp(mean(c - o)) over its loss tokens. Each token has
+    its sample's value, so that a mean over a sample's tokens is that value: normaliser `samples` is the paper's, `tokens` lets a
+    sample count by its length. A sample is a trial, or each chunk of one that was compacted."""
 
     one_advantage = True
 
@@ -77,8 +77,8 @@ class SequenceSurrogate(Objective):
 
 
 class NegativeLogLikelihood(Objective):
-    """-Â c. With advantages of 1, as imitation has them, cross-entropy; with others the policy gradient without a ratio (REINFORCE),
-    right only for the first optimizer step on a batch of the current weights."""
+    """-Â c. With advantages of 1, as imitation has them, cross-entropy; with others the policy gradient without a ratio
+    (REINFORCE), right only for the first optimizer step on a batch of the current weights."""
 
     off_policy = False
 

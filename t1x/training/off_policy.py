@@ -23,7 +23,8 @@ def check_versions(batch: Batch, mixed: MixedVersions) -> None:
     versions = np.unique(batch.versions).tolist()
     if mixed == "refuse" and len(versions) > 1:
         raise ValueError(
-            f"the batch was sampled by the policy versions {versions}, but the algorithm's mixed_versions refuses more than one; set "
+            f"the batch was sampled by the policy versions {versions}, but the algorithm's mixed_versions refuses more than one; "
+            f"set "
             f"it to 'per_span' or 'decoupled'"
         )
 
@@ -39,8 +40,8 @@ def objection(objective: Objective, correction: Correction | None, mixed: MixedV
     if correction is None and mixed != "decoupled":
         return ""
     if objective.one_advantage:
-        return f"{field} weights single tokens, but objective {type(objective).__name__} has one ratio a sample; set {field} to {default}"
-    if not objective.off_policy:
+        return f"{field} weights single tokens, but objective {type(objective).__name__} has one ratio a sample; set {field} to
+        {default}" if not objective.off_policy:
         return (
             f"{field} needs the behaviour's log-probabilities, which objective {type(objective).__name__} doesn't ask for; set "
             f"{field} to {default}"

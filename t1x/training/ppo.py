@@ -90,8 +90,8 @@ class PPO(Algorithm):
 
 
 class CriticWarmup(PPO):
-    """A campaign that trains a critic for another one: both networks learn, so that the critic sees a policy that improves, and only
-    the critic is kept (report section 4.5). A critic of another reward has another scale, so the campaign that starts from it
+    """A campaign that trains a critic for another one: both networks learn, so that the critic sees a policy that improves, and
+    only the critic is kept (report section 4.5). A critic of another reward has another scale, so the campaign that starts from it
     re-calibrates it on some batches first: its `Campaign.critic_warmup` (report: N = 2)."""
 
     @property

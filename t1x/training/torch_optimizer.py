@@ -49,7 +49,8 @@ class TorchOptimizer:
         self._adam.zero_grad(set_to_none=True)
         if self.skipped_in_a_row >= self.spec.skip_limit:
             raise ValueError(
-                f"the gradients of {self.skipped_in_a_row} optimizer steps in a row weren't finite, after {self.steps} that were; look "
+                f"the gradients of {self.skipped_in_a_row} optimizer steps in a row weren't finite, after {self.steps} that were; "
+                f"look "
                 f"at grad_norm, loss and ratio_max of the steps before, and lower lr or raise warmup_steps (Adam.skip_limit is "
                 f"{self.spec.skip_limit})"
             )

@@ -1,7 +1,7 @@
 """`t1x` that kills itself outright at a moment of a phase: `python killed.py PHASE WHICH SECONDS ARGUMENT...`.
 
-SIGKILL comes SECONDS after the WHICH-th time that the phase begins (counted from 1), from a thread, so that it falls wherever the work
-is then.
+SIGKILL comes SECONDS after the WHICH-th time that the phase begins (counted from 1), from a thread, so that it falls wherever the
+work is then.
 """
 
 import functools

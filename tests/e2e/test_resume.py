@@ -137,7 +137,11 @@ def same_as_whole(made: Lab, run: Run) -> None:
 def moment(random_: random.Random, phase: str) -> tuple[str, int, float]:
     """Some moment of a phase that the campaign has at least so often."""
     often = {"rollout": STEPS, "verification": 20, "epoch end": 2, "evaluation": STEPS}.get(phase, STEPS - 1)
-    return phase, random_.randint(1, often), random_.random() ** 2 * (0.3 if phase in ("rollout", "evaluation", "epoch end") else 0.03)
+    return (
+        phase,
+        random_.randint(1, often),
+        random_.random() ** 2 * (0.3 if phase in ("rollout", "evaluation", "epoch end") else 0.03),
+    )
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(deterministic: Lab) -> None:
@@ -153,7 +157,9 @@ def test_killed_in_some_phases(deterministic: Lab, seed: int) -> None:
     """Five runs' kills, two or three in one run (`make soak` has each phase)."""
     random_ = random.Random(f"{seed}, {deterministic.folder.name[-1]}")
     phases = random_.sample(PHASES, 3)
-    same_as_whole(deterministic, killed_and_gone_on_with(deterministic, f"some-{seed}", *(moment(random_, each) for each in phases)))
+    same_as_whole(
+        deterministic, killed_and_gone_on_with(deterministic, f"some-{seed}", *(moment(random_, each) for each in phases))
+    )
 
 
 @pytest.mark.soak
