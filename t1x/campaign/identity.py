@@ -90,9 +90,9 @@ def _prerequisite(experiment: str, asking: Experiment, inside: tuple[tuple[str, 
 
 def _check_kept(campaign: Campaign, critic: bool) -> None:
     if not campaign.networks & ({"policy", "critic"} if critic else {"policy"}):
+        kept = ", ".join(sorted(campaign.networks))
         raise ValueError(
-            f"it keeps no {'critic' if critic else 'policy'}; its algorithm {type(campaign.algorithm).__name__} keeps {', "
-            f"'.join(sorted(campaign.networks))}"
+            f"it keeps no {'critic' if critic else 'policy'}; its algorithm {type(campaign.algorithm).__name__} keeps the {kept}"
         )
 
 

@@ -24,8 +24,7 @@ def check_versions(batch: Batch, mixed: MixedVersions) -> None:
     if mixed == "refuse" and len(versions) > 1:
         raise ValueError(
             f"the batch was sampled by the policy versions {versions}, but the algorithm's mixed_versions refuses more than one; "
-            f"set "
-            f"it to 'per_span' or 'decoupled'"
+            f"set it to 'per_span' or 'decoupled'"
         )
 
 
@@ -40,8 +39,8 @@ def objection(objective: Objective, correction: Correction | None, mixed: MixedV
     if correction is None and mixed != "decoupled":
         return ""
     if objective.one_advantage:
-        return f"{field} weights single tokens, but objective {type(objective).__name__} has one ratio a sample; set {field} to
-        {default}" if not objective.off_policy:
+        return f"{field} weights single tokens, but objective {type(objective).__name__} has one ratio a sample; set {field} to {default}"
+    if not objective.off_policy:
         return (
             f"{field} needs the behaviour's log-probabilities, which objective {type(objective).__name__} doesn't ask for; set "
             f"{field} to {default}"

@@ -50,9 +50,8 @@ class TorchOptimizer:
         if self.skipped_in_a_row >= self.spec.skip_limit:
             raise ValueError(
                 f"the gradients of {self.skipped_in_a_row} optimizer steps in a row weren't finite, after {self.steps} that were; "
-                f"look "
-                f"at grad_norm, loss and ratio_max of the steps before, and lower lr or raise warmup_steps (Adam.skip_limit is "
-                f"{self.spec.skip_limit})"
+                f"look at grad_norm, loss and ratio_max of the steps before, and lower lr or raise warmup_steps (Adam.skip_limit "
+                f"is {self.spec.skip_limit})"
             )
         return norm
 
