@@ -1,7 +1,7 @@
 """Corrections of the gap between what sampled and what is trained: a weight for each loss token.
 
-Weights are constants and never negative, so the advantages may be multiplied by them: min(r wÂ, clip(r) wÂ) = w min(r Â, clip(r)
-Â).
+Weights are constants and never negative, so the advantages may be multiplied by them:
+min(r wÂ, clip(r) wÂ) = w min(r Â, clip(r) Â).
 """
 
 from typing import Annotated, ClassVar, Self

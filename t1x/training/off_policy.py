@@ -39,7 +39,8 @@ def objection(objective: Objective, correction: Correction | None, mixed: MixedV
     if correction is None and mixed != "decoupled":
         return ""
     if objective.one_advantage:
-        return f"{field} weights single tokens, but objective {type(objective).__name__} has one ratio a sample; set {field} to {default}"
+        name = type(objective).__name__
+        return f"{field} weights single tokens, but objective {name} has one ratio a sample; set {field} to {default}"
     if not objective.off_policy:
         return (
             f"{field} needs the behaviour's log-probabilities, which objective {type(objective).__name__} doesn't ask for; set "

@@ -69,3 +69,34 @@ def make_batch(make_trajectory: Callable[..., Trajectory]) -> Callable[..., Batc
         return Batch(made, rewards, which, seed=int(random.integers(1000)))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def make_ragged_batch() -> Callable[[int], Batch]:
+    """Makes a batch of trials of one or several chunks, all from a seed; for property tests, so it is cheap."""
+
+    def make(seed: int) -> Batch:
+        random = np.random.default_rng(seed)
+        chunks = random.integers(1, 4, int(random.integers(1, 6)))
+        made = [_ragged_trajectory(random) for _ in range(chunks.sum())]
+        return Batch(made, random.integers(0, 20, len(chunks)) / 20, np.repeat(np.arange(len(chunks)), chunks), seed=0)
+
+    return make
+
+
+def _ragged_trajectory(random: np.random.Generator) -> Trajectory:
+    n = int(random.integers(2, 14))
+    mask = np.arange(n) > 0
+    mask[1:-1] &= random.random(n - 2) < 0.6
+    trailing = int(random.integers(0, 3))
+    mask = np.concatenate([mask, np.zeros(trailing, dtype=np.bool_)])
+    n += trailing
+    return Trajectory(
+        token_ids=np.zeros(n, np.int32),
+        loss_mask=mask,
+        logprobs=np.where(mask, -random.exponential(1.0, n), 0).astype(np.float32),
+        routed_experts=np.zeros((n - 1, 0, 0), np.uint8),
+        versions=(VersionSpan(0, n, 0),),
+        boundaries=(),
+        temperature=1.0,
+    )

@@ -105,6 +105,14 @@ def test_a_group_without_spread_has_no_advantage_and_is_counted(make_trajectory)
     assert algorithm.metrics(trials) == {"grpo/degenerate_groups": 0.5}
 
 
+def test_groups_without_spread_stay_in_the_batch_while_another_has_some():
+    algorithm = GRPO(optimizer=ADAM, group_size=2)
+    trials = [SimpleNamespace(reward=reward) for reward in (0.1, 0.1, 0.0, 0.5)]
+    assert list(algorithm.usable(trials)) == trials
+    assert list(algorithm.usable(trials[:2])) == []
+    assert list(algorithm.usable([])) == []
+
+
 def test_the_mean_square_of_a_groups_advantages_is_1():
     advantages = group_relative(np.random.default_rng(1).normal(size=40), 8).reshape(-1, 8)
     np.testing.assert_allclose((advantages**2).mean(axis=1), 1)

@@ -54,12 +54,17 @@ def test_unsound_samples_are_refused_by_name(trajectory):
 def test_the_chunks_of_a_trial_share_its_reward_and_a_trial_without_any_keeps_its_own(make_trajectory):
     chunks = [make_trajectory(np.random.default_rng(seed)) for seed in range(3)]
     trials = [
-        Trial(name, Task(name, "", (), (), ()), (), EndedBy.DONE, None, reward, tuple(parts), ())
-        for name, reward, parts in (("a", 0.1, chunks[:1]), ("b", 0.2, []), ("c", 0.3, chunks[1:]))
+        Trial(name, Task(name, "", (), (), ()), (), ended_by, None, reward, tuple(parts), ())
+        for name, ended_by, reward, parts in (
+            ("a", EndedBy.DONE, 0.1, chunks[:1]),
+            ("b", EndedBy.AGENT_DEADLINE, 0.2, []),
+            ("c", EndedBy.CONTEXT, 0.3, chunks[1:]),
+        )
     ]
     batch = Batch.of(trials, seed=4)
     assert batch.trajectories == tuple(chunks)
     assert (batch.rewards.tolist(), batch.trials.tolist(), batch.seed) == ([0.1, 0.2, 0.3], [0, 2, 2], 4)
+    assert batch.cut_off.tolist() == [False, True, True]
 
 
 def test_versions_are_those_of_the_spans(make_batch):
