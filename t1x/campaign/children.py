@@ -30,6 +30,8 @@ class Job:
     name: str
     config: Path
     """A resolved Gin file."""
+    resume: bool = False
+    """Whether it goes on with its run that was interrupted."""
 
     @property
     def log(self) -> Path:
@@ -58,7 +60,7 @@ class Ended:
 
 
 async def run_all(jobs: Sequence[Job], at_once: int, ended: Callable[[Ended], None]) -> None:
-    """Runs each job as `t1x run --resume`, and calls `ended` for each."""
+    """Runs each job as `t1x run`, and calls `ended` for each."""
     waiting = list(reversed(jobs))
 
     async def work() -> None:
@@ -74,7 +76,8 @@ async def _run(job: Job) -> Ended:
     begun = time.monotonic()
     with job.log.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, tied.__file__, str(os.getpid()), sys.executable, "-m", "t1x.cli", "run", "--resume", str(job.config)),
+            *(sys.executable, tied.__file__, str(os.getpid()), sys.executable, "-m", "t1x.cli", "run", str(job.config)),
+            *(["--resume"] if job.resume else []),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,

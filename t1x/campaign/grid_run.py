@@ -25,6 +25,7 @@ from t1x.campaign.lock import held
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.record import Run, Status, find_finished, latest, runs
 from t1x.campaign.resolve_cells import Cells
+from t1x.campaign.resume import interrupted
 from t1x.campaign.starts import provide
 from t1x.campaign.until_done import until_done
 from t1x.campaign.wording import duration, with_error
@@ -130,7 +131,8 @@ class _GridRun:
             return
 
         def run(start: Prerequisite) -> Run:
-            job = self._write("starts", f"{start.file.stem}-{start.run_digest[:8]}", with_name(start.campaign, start.file))
+            name, campaign = f"{start.file.stem}-{start.run_digest[:8]}", with_name(start.campaign, start.file)
+            job = self._write("starts", name, campaign, start.run_digest)
             last: list[Ended] = []
             until_done(run_all([job], 1, last.append))
             found = find_finished(self._cells.grid.runs, start.run_digest)
@@ -160,13 +162,14 @@ class _GridRun:
         axes = {f"axis.{axis}": level for axis, level in cell.levels}
         tags = {"grid": self._cells.name, **axes, "seed": str(cell.seed)}
         tracking = root.tracking.grouped(parent.id if parent else None, tags)
-        return self._write("cells", cell.file_name, root.model_copy(update={"tracking": tracking}))
+        placed = root.model_copy(update={"tracking": tracking})
+        return self._write("cells", cell.file_name, placed, planned.experiment.digest)
 
-    def _write(self, folder: str, name: str, root: Experiment) -> Job:
+    def _write(self, folder: str, name: str, root: Experiment, run_digest: str) -> Job:
         config = self._cells.folder / folder / f"{name}.gin"
         config.parent.mkdir(exist_ok=True)
         config.write_text(dump(root), encoding="utf-8")
-        return Job(name, config)
+        return Job(name, config, resume=interrupted(root.runs, run_digest) is not None)
 
     def _tell(self, ended: Ended, cell: PlannedCell) -> None:
         name = cell.experiment.cell.name

@@ -98,7 +98,7 @@ class _Loop:
     async def run(self) -> None:
         """All that is left to do."""
         await self._evaluate()
-        while self._warmups < self._campaign.critic_warmup and not self._steps:
+        while self._assembly.steps and self._warmups < self._campaign.critic_warmup and not self._steps:
             await self._warm_up(self._warmups)
         with self._assembly.progress.phase("training", self._assembly.steps, done=self._steps) as phase:
             while self._steps < self._assembly.steps:
@@ -171,8 +171,13 @@ class _Loop:
             progress.say(f"warning at step {step}, {each.name}: {each.text}")
 
     def _guard(self, step: int) -> None:
-        if reason := self._campaign.guards.stop(self._outcome.steps, self._outcome.causes.get(step, "")):
+        causes = self._outcome.causes
+        if reason := self._campaign.guards.stop(self._outcome.steps, causes.get(step, "")):
             raise ValueError(reason)
+        if step == self._assembly.steps and len(causes) == step:
+            raise ValueError(
+                f"nothing was learned: none of {step} steps had a trial to learn from; in the last one: {causes[step]}"
+            )
 
     def _due(self) -> list[Any]:
         return [suite for suite in self._campaign.suites if suite.due(self._steps, self._assembly.steps)]

@@ -39,6 +39,12 @@ class Found:
         return digest([self.run.run_digest, *self.changes]) if self.changes else None
 
 
+def interrupted(folder: Path, run_digest: str) -> Run | None:
+    """The newest run of this digest in a runs folder where it stopped before its end; None where it didn't, or there is none."""
+    newest = next((run for run in runs(folder) if run.run_digest == run_digest), None)
+    return newest if newest is not None and newest.status in (Status.KILLED, Status.FAILED) else None
+
+
 def find(experiment: Experiment, run_digest: str, resume: Resume) -> Found | None:
     """The newest run of this experiment (its name, its seed) in its runs folder; None where there is none. A finished one is given
     only where it's of the same digest. Raises `ValueError` where a process works on it, or where the experiment has changed since

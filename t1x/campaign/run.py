@@ -9,7 +9,7 @@ from t1x.campaign.campaign import Campaign
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.identity import Prerequisite, resolve_starts, run_digest_with, with_name
 from t1x.campaign.record import Run, Status
-from t1x.campaign.resume import Resume, find
+from t1x.campaign.resume import Found, Resume, find, interrupted
 from t1x.campaign.running import Pools, run_tracked
 from t1x.campaign.starts import everything, provide
 from t1x.campaign.until_done import until_done
@@ -29,29 +29,35 @@ def run_experiment(
     require(experiment)
     for each in everything(needed):
         require(each.campaign)
+    experiment = with_name(experiment, file)
+    found = None if resume is None else find(experiment, run_digest_with(experiment, needed), resume)
+    if found is not None and found.run.status is Status.FINISHED:
+        _say(f"{found.run.folder} has finished, there is nothing left to do; its report: {found.run.folder / 'report'}")
+        return found.run
+    if resume is not None and found is None:
+        _say(f"no run of {experiment.name} with seed {experiment.seed} in {experiment.runs} to go on with; a new one begins")
     with like_ctrl_c():
-        return _run(with_name(experiment, file), file, needed, resume)
+        return _run(experiment, file, needed, found)
+
+
+def _say(text: str) -> None:
+    Console().print(text, highlight=False, soft_wrap=True)
 
 
 def _run(
-    experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, ...], resume: Resume | None, inside: bool = False
+    experiment: Experiment, file: Path | None, needed: tuple[Prerequisite, ...], found: Found | None, inside: bool = False
 ) -> Run:
-    """`inside` is whether another experiment has this one run first."""
-    console = Console()
-
-    def say(text: str) -> None:
-        console.print(text, highlight=False, soft_wrap=True)
-
-    found = None if resume is None else find(experiment, run_digest_with(experiment, needed), resume)
-    if found is not None and found.run.status is Status.FINISHED:
-        say(f"{found.run.folder} has finished, there is nothing left to do; its report: {found.run.folder / 'report'}")
-        return found.run
-    if resume is not None and found is None and not inside:
-        say(f"no run of {experiment.name} with seed {experiment.seed} in {experiment.runs} to go on with; a new one begins")
+    """`found` is the run that is gone on with, `inside` whether another experiment has this one run first."""
     torch.set_num_threads(experiment.threads)
     pools = _opened(experiment)
-    starts = provide(needed, lambda each: _run(each.campaign, each.file, each.prerequisites, Resume(), inside=True), say)
-    return until_done(run_tracked(experiment, file, needed, starts, pools, console, inside, found))
+    starts = provide(needed, _run_start, _say)
+    return until_done(run_tracked(experiment, file, needed, starts, pools, Console(), inside, found))
+
+
+def _run_start(start: Prerequisite) -> Run:
+    """Runs a campaign that another one starts from; one that was interrupted goes on."""
+    before = interrupted(start.campaign.runs, start.run_digest)
+    return _run(start.campaign, start.file, start.prerequisites, Found(before) if before else None, inside=True)
 
 
 def _opened(experiment: Experiment) -> Pools:

@@ -60,7 +60,7 @@ def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: i
         process.kill()
     assert process.returncode == 130, errors
     assert "stopped:" in output
-    assert ". Run the same command to begin anew." in output
+    assert ". Run the same command with --resume to go on." in output
     assert "Traceback" not in errors
     assert statuses(runs) == ["KILLED"]
     assert [run.status for run in t1x.runs(runs)] == [Status.KILLED]
@@ -110,7 +110,7 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
     assert cause in errors
     assert "(task train-" in errors
     assert "Traceback" not in errors
-    assert "Mend what stopped it and run the same command to begin anew." in output
+    assert "Mend what stopped it and run the same command with --resume to go on." in output
     assert statuses(runs) == ["FAILED"]
     (failed,) = t1x.runs(runs)
     assert failed.status is Status.FAILED

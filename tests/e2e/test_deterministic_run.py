@@ -78,5 +78,5 @@ def test_two_runs_are_equal_to_the_bit_however_their_trials_interleave(tmp_path:
     for line, slow_line in zip(logged, slowly_logged, strict=True):
         assert {name: value for name, value in line.items() if slow_line.get(name) != value} == {}
         assert set(line) == set(slow_line)
-    assert {name.partition("/")[0] for name in weights} == {"policy", "critic"}
+    assert {name.partition("/")[0] for name in weights} == {"policy", "critic", "state"}
     assert weights == slow_weights
