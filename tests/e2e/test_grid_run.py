@@ -178,7 +178,7 @@ def assert_tracked(grid: Grid, folder: Path) -> None:
     assert (parent.info.status, parent.data.tags["grid"]) == ("FINISHED", "pair")
     kept = {file.path for file in client.list_artifacts(parent_id, "report")}
     assert kept == {"report/grid.md", "report/grid.csv", "report/grid.png"}
-    assert len(client.search_runs([experiment])) == 4
+    assert len(client.search_runs([experiment])) == 3
 
 
 def test_one_cells_end_stops_no_other_and_is_retried(grid: Grid) -> None:

@@ -103,7 +103,9 @@ def weights(run: Run) -> dict[str, bytes]:
     return {network: (run.weights / network / "model.safetensors").read_bytes() for network in ("policy", "critic")}
 
 
-@pytest.fixture(scope="module", params=[0, 1], ids=["in turn", "one step ahead"])
+@pytest.fixture(
+    scope="module", params=[pytest.param(0, marks=pytest.mark.soak, id="in turn"), pytest.param(1, id="one step ahead")]
+)
 def deterministic(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, sandboxes: Path) -> Lab:
     """A deterministic campaign; its run `whole` was left alone."""
     made = lab(
@@ -189,7 +191,7 @@ def stopped(deterministic: Lab, request: pytest.FixtureRequest) -> tuple[Lab, st
     return deterministic, name
 
 
-@pytest.mark.parametrize("harm", ["flip", "remove"])
+@pytest.mark.parametrize("harm", ["flip", pytest.param("remove", marks=pytest.mark.soak)])
 def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(stopped: tuple[Lab, str], harm: str) -> None:
     made, name = stopped
     file = made.only(name).folder / "checkpoints" / "step-2" / "critic" / "model.safetensors"
