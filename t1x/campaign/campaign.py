@@ -86,12 +86,12 @@ class Campaign(Experiment):
         size, algorithm = self.algorithm.trials_per_task, type(self.algorithm).__name__
         if size > 1 and not self.scheduler.whole_groups:
             raise ValueError(
-                f"algorithm {algorithm} compares the {size} trials of a task with each other, but scheduler "
+                f"algorithm {algorithm} takes the {size} trials of a task together, but scheduler "
                 f"{type(self.scheduler).__name__} may admit some of them only; use @WholeGroups()"
             )
         if self.batch % size:
             raise ValueError(
-                f"a batch of {self.batch} trials can't be divided into the groups of {size} that algorithm {algorithm} compares; "
+                f"a batch of {self.batch} trials can't be divided into the groups of {size} that algorithm {algorithm} takes; "
                 f"set batch to a multiple of {size}, such as {math.ceil(self.batch / size) * size}"
             )
         return self

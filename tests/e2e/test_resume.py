@@ -247,3 +247,11 @@ def test_a_run_that_is_being_worked_on_is_left_alone(stopped: tuple[Lab, str]) -
         done = made.run(name, "--resume")
     assert done.returncode == 2
     assert "works on" in done.stderr
+
+
+@pytest.mark.soak
+def test_ranks_go_on_too(tmp_path: Path, sandboxes: Path) -> None:
+    lines = ("Campaign.trainer = @TorchTrainer()", "TorchTrainer.plan = @TorchPlan()", "TorchPlan.data = 2")
+    made = lab(tmp_path, sandboxes, "Experiment.deterministic = True", "Campaign.staleness = 1", *lines)
+    assert made.run("whole").returncode == 0
+    same_as_whole(made, killed_and_gone_on_with(made, "killed", ("publication", 4, 0.0)))
