@@ -61,7 +61,10 @@ class Campaign(Experiment):
     def _best_is_measured(self) -> Self:
         best, names = self.checkpointing.best, [suite.name for suite in self.suites]
         if best is not None and best not in names:
-            raise ValueError(f"checkpointing.best names the suite {best!r}, but suites are {', '.join(names) or 'none'}")
+            raise ValueError(
+                f"checkpointing.best names the suite {best!r}, but suites are {', '.join(names) or 'none'}; name one of "
+                f"them or set it to None"
+            )
         return self
 
     @model_validator(mode="after")

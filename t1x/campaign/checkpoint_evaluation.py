@@ -98,7 +98,7 @@ def _newest_policy(run: Run) -> Path:
         return run.weights / "policy"
     stored = list((run.folder / "checkpoints").glob(f"[!.]*/policy/{CONFIG}"))
     if not stored:
-        raise ValueError(f"{run.folder.name} has kept no weights of a policy")
+        raise ValueError(f"{run.folder.name} has kept no weights of a policy, and only a policy can be evaluated")
     return max(stored, key=lambda each: each.stat().st_mtime).parent
 
 

@@ -21,7 +21,7 @@ from t1x.training.algorithm import Network
 
 STATE = "state"
 WRITING, REMOVING = ".writing-", ".removing-"
-"""Begin the names of folders that aren't whole: no longer, or not yet."""
+"""Begin the names of folders that aren't whole: not yet, or no longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ from t1x.campaign.checkpoint_folder import (
     remove_interrupted,
     write_checkpoint,
 )
+from t1x.campaign.checkpoint_retention import retained
 from t1x.campaign.checkpointing import Checkpointing
 from t1x.campaign.manifest import Manifest, read_manifest, verify
-from t1x.campaign.retention import retained
 from t1x.campaign.state_tree import snapshot
 from t1x.model.durable import replace_text
 from t1x.training.algorithm import Network

@@ -11,7 +11,7 @@ class PoolCursor:
 
     def __init__(self, size: int, seed: int) -> None:
         if not size:
-            raise ValueError("the training pool is empty")
+            raise ValueError("the training pool has no task; give Campaign.pool a larger one")
         self._size, self._seed = size, seed
         self.taken = 0
         """Steps of the walk so far; what was given back and taken again counts once."""

@@ -66,8 +66,9 @@ def _clip_fraction(fractions: Sequence[float], limit: float, window: int) -> str
     if len(fractions) < window or recent <= limit:
         return None
     return (
-        f"{recent:.0%} of tokens are outside the clip range (mean of {window} steps), so they teach nothing. Look at actor/kl and "
-        f"mismatch/version_skew; fewer optimizer steps a batch (epochs, minibatches), a lower learning rate or fresher batches"
+        f"{recent:.0%} of tokens are outside the clip range (mean of {window} steps), where the loss is mostly flat. Look at "
+        f"actor/kl and mismatch/version_skew; take fewer optimizer steps a batch (epochs, minibatches), a lower learning rate or "
+        f"fresher batches"
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from t1x.campaign.disk import disk_use
 from t1x.campaign.record import Run, Status
 from t1x.campaign.wording import with_error
+from t1x.tracking.log import LOG
 
 TAIL = 1 << 20
 """Bytes at the end of a log that are looked through: hundreds of steps."""
@@ -41,7 +42,7 @@ def standing(run: Run) -> Standing:
 def steps_made(folder: Path) -> int:
     """The last training step in a run's `log.jsonl`; 0 where there is none. A line that is being written is left out."""
     try:
-        with (folder / "log.jsonl").open("rb") as log:
+        with (folder / LOG).open("rb") as log:
             log.seek(max(0, log.seek(0, 2) - TAIL))
             lines = log.read().splitlines()
     except FileNotFoundError:

@@ -42,16 +42,16 @@ def load_hf(model: MoeTransformer | ValueModel, weights: Mapping[str, Tensor]) -
     """Copies weights by Hugging Face name into the model (converted to its dtype). A tied head may be named or left out. Raises
     `ValueError` for a name that is missing or too many and for a wrong shape; the model is then as it was."""
     stored = _stored(model)
-    parts = [(own, name, part) for own, tensor in stored.items() for name, part in _split(model.config, own, tensor).items()]
-    expected = {name for _, name, _ in parts}
+    parts = [named for ours, tensor in stored.items() for named in _split(model.config, ours, tensor).items()]
+    expected = {name for name, _ in parts}
     given = set(weights) - ({"lm_head.weight"} if model.config.tie_word_embeddings else set())
     if given != expected:
         missing, unknown = sorted(expected - given)[:3], sorted(given - expected)[:3]
         raise ValueError(f"weights don't fit the model: missing {missing or 'none'}, unknown {unknown or 'none'} (first 3 of each)")
-    for _, name, part in parts:
+    for name, part in parts:
         if part.shape != weights[name].shape:
             raise ValueError(f"weight {name} has shape {tuple(weights[name].shape)}, the model needs {tuple(part.shape)}")
-    for _, name, part in parts:
+    for name, part in parts:
         part.copy_(weights[name])
     for name, parameter in model.named_parameters():
         if own(parameter) is not parameter:

@@ -44,6 +44,7 @@ class Failure:
 
 
 def main() -> None:
+    """See the module; it ends by ending the process."""
     connection, lifeline = Connection(int(sys.argv[1])), int(sys.argv[2])
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     sys.path[:] = pickle.loads(connection.recv_bytes())

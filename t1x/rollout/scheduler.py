@@ -2,8 +2,7 @@
 
 Invariants:
 - every launched trial comes out exactly once: admitted, cancelled, invalid, or valid and left out;
-- of a group, `WholeGroups` admits all trials or none.
-
+- of a group, `WholeGroups` admits all trials or none;
 - a deterministic machine admits the same trials in whatever order they come out, and cancels none.
 
 A scheduler is a pure state machine without a clock or I/O of its own, so it runs live, in virtual time and in property tests.

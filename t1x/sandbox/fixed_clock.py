@@ -20,6 +20,7 @@ _LIBRARY, _PRELOAD = "fixed_clock.so", "ld.so.preload"
 _SHOWN = 500
 _COUNTERS = {"proc-uptime": b"1.00 1.00\n", "proc-loadavg": b"0.00 0.00 0.00 1/1 1\n"}
 _NOISE, _NOISE_BYTES = "noise", 16 << 20
+"""In place of the random devices, which never end; so much that commands hardly reach the end."""
 
 
 def write_clock(etc: Path) -> None:

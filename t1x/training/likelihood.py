@@ -52,7 +52,7 @@ class SFT(Algorithm):
 
 
 class RejectionSampling(Algorithm):
-    """Fine-tuning on the policy's own successes, all of them, each of equal weight a token (as RAFT, arXiv 2304.06767, which keeps
+    """Fine-tuning on the policy's own successes, all of them, every token of equal weight (as RAFT, arXiv 2304.06767, which keeps
     the best of each task's attempts; here a task without a success teaches nothing)."""
 
     optimizer: Optimizer

@@ -14,7 +14,8 @@ from t1x.training.microbatch import pack
 from t1x.trajectory.records import Trajectory
 
 BUCKET = 16
-"""Batches whose demonstrations are sorted by length together: enough for little padding, few enough that batches stay random."""
+"""Batches whose demonstrations are sorted by length together: enough that many of a batch are equally long (attention takes those
+in one call), few enough that batches stay random."""
 
 
 def fit(

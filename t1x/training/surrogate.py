@@ -1,5 +1,5 @@
-"""The objectives of PPO, a value for each loss token. Pure functions of tensors [m]; the caller divides sums by the loss tokens of
-the whole optimizer step, so nothing depends on the split into micro-batches."""
+"""The mathematics of objectives and of the value loss, a value for each loss token. Pure functions of tensors [m]; the trainer adds
+values up under weights of the whole optimizer step (`loss_weights`), so nothing depends on the split into micro-batches."""
 
 import torch
 from torch import Tensor

@@ -30,8 +30,8 @@ class TrainerWorker(Protocol):
 
     def log_probs(self, batch: Batch, mode: RouterMode) -> TokenVector:
         """o: log-probabilities at each sample's temperature, no gradient, of the weights of the version that sampled each loss
-        token: the actor's own where that is `version` (bit-equal then to what `update_actor` computes first), else retained ones.
-        Raises `ValueError` for a version that isn't there."""
+        token: the actor's own where that is `version` (bit-equal then to what `update_actor` computes first), else retained ones;
+        where the algorithm is `decoupled` the actor's own for all. Raises `ValueError` for a version that isn't there."""
 
     def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
         """Minimises Eq. 17; returns `critic/*`."""
@@ -56,14 +56,14 @@ class TrainerWorker(Protocol):
         """The critic's, alike; None where there is none."""
 
     def load_weights(self, actor: Mapping[str, Any], critic: Mapping[str, Any] | None) -> None:
-        """Takes over both networks' weights by Hugging Face name."""
+        """Takes over both networks' weights by Hugging Face name. Raises `ValueError` for those of another model."""
 
     def state_dict(self) -> dict[str, Any]:
         """All beside the networks' weights that is needed to go on bit for bit, in nested dicts and lists of tensors and plain
         values: optimizers and their counts, retained weights, version. Copies, so that it may be written later."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from there. Raises `ValueError` where the state is of another model or algorithm."""
+        """Goes on from there; the state is of the same networks and algorithm."""
 
     def close(self) -> None:
         """Ends processes and frees memory."""

@@ -19,11 +19,11 @@ def record(folder: Path, **changes: object) -> Run:
 
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     scores = {"held_out": {"resolved_rate": Measured(0.5, 0.1, 40), "resolved_rate_greedy": Measured(1.0, None, 1)}}
-    written = replace(record(tmp_path / "a").ended(Status.FINISHED, 1.0), scores=scores, checkpoint="checkpoints/final").save()
+    written = replace(record(tmp_path / "a").ended(Status.FINISHED, 1.0), scores=scores, checkpoint="checkpoints/step-30").save()
     assert read_run(tmp_path / "a") == written
     assert written.weights is None, "they aren't there any more"
-    (tmp_path / "a" / "checkpoints" / "final").mkdir(parents=True)
-    assert written.weights == tmp_path / "a" / "checkpoints" / "final"
+    (tmp_path / "a" / "checkpoints" / "step-30").mkdir(parents=True)
+    assert written.weights == tmp_path / "a" / "checkpoints" / "step-30"
 
 
 def test_it_runs_while_its_process_lives(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ START = "start"
 
 def retained(checkpoints: Sequence[Manifest], spec: Checkpointing, scores: Mapping[str, float]) -> dict[str, Kind]:
     """What each checkpoint that is kept shall be, by name; those left out are removed. The start's weights stay: what a start did
-    may be long to do again. `scores` are values of the suite that
-    `spec.best` names, by name of checkpoint."""
+    may be long to do again. `scores` are values of the suite that `spec.best` names, by name of checkpoint."""
     ordered = sorted(checkpoints, key=lambda each: each.index)
     full = {each.name for each in [each for each in ordered if each.kind == "full"][-spec.last :]}
     judged = [each for each in ordered if each.name in scores]
