@@ -118,6 +118,11 @@ class Campaign(Experiment):
     def _replay_is_possible(self) -> Self:
         if RouterMode.FREE in (self.router.behaviour, self.router.update):
             return self
+        if self.algorithm.demonstrator is not None:
+            raise ValueError(
+                f"router {type(self.router).__name__} replays the sampler's experts, but algorithm {type(self.algorithm).__name__} "
+                f"learns from demonstrations, which have none; use @FreeRouting()"
+            )
         if not self.model.routed:
             raise ValueError(
                 f"router {type(self.router).__name__} replays experts, but model {type(self.model).__name__} has none; "

@@ -53,7 +53,7 @@ def find(experiment: Experiment, run_digest: str, resume: Resume) -> Found | Non
     same = [run for run in mine if run.run_digest == run_digest]
     if same:
         return _free(Found(same[0]))
-    started = [run for run in mine if run.status is not Status.FINISHED]
+    started = [run for run in mine if run.status in (Status.KILLED, Status.FAILED)]
     if not started:
         return None
     changed = Found(started[0], tuple(_told(each) for each in _changes(started[0].folder, experiment)))
