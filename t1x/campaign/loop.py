@@ -105,6 +105,8 @@ class _Loop:
                 metrics = await self._train(self._steps + 1)
                 phase.advance(note=told(metrics))
                 await self._evaluate()
+        if self._steps:
+            self._guard(self._steps)  # again: a run that it stopped at its last step has no step left to make
 
     async def _warm_up(self, index: int) -> None:
         clock = Clock()

@@ -255,3 +255,22 @@ def test_ranks_go_on_too(tmp_path: Path, sandboxes: Path) -> None:
     made = lab(tmp_path, sandboxes, "Experiment.deterministic = True", "Campaign.staleness = 1", *lines)
     assert made.run("whole").returncode == 0
     same_as_whole(made, killed_and_gone_on_with(made, "killed", ("publication", 4, 0.0)))
+
+
+def test_a_run_that_learned_nothing_does_not_finish_by_going_on(tmp_path: Path, sandboxes: Path) -> None:
+    nothing = (
+        "Campaign.reward = @BinaryReward()",
+        "Campaign.algorithm = @GRPO()",
+        "GRPO.optimizer = @Adam()",
+        "GRPO.group_size = 2",
+    )
+    made = lab(
+        tmp_path, sandboxes, *nothing, "Campaign.scheduler = @WholeGroups()", "Campaign.critic_warmup = 0", "Campaign.steps = 2"
+    )
+    text = made.file.read_text().splitlines()
+    made.file.write_text("\n".join(line for line in text if not line.startswith(("PPO.", "Oversample."))) + "\n")
+    for arguments in ((), ("--resume",)):
+        done = made.run("nothing", *arguments)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert "nothing was learned" in done.stderr
+        assert made.only("nothing").status is Status.FAILED
