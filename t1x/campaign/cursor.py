@@ -38,5 +38,5 @@ class PoolCursor:
         return {"taken": self.taken, "returned": list(self._returned)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from there."""
-        self.taken, self._returned = state["taken"], list(state["returned"])
+        """Goes on from there; tasks that a smaller pool doesn't have any more aren't given again."""
+        self.taken, self._returned = state["taken"], [index for index in state["returned"] if index < self._size]

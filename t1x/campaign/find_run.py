@@ -10,7 +10,7 @@ def find_run(wanted: str, folder: Path) -> Run:
     """The run that `wanted` stands for: its folder, its name in the runs folder, its id in the tracking store, or the beginning of
     one of these that no other run shares. Raises `ValueError` where there is none or several."""
     if (Path(wanted) / RECORD).is_file():
-        return read_run(Path(wanted))
+        return read_run(Path(wanted).resolve())
     known = runs(folder)
     names = {run.folder.name: run for run in known} | {run.tracking_id: run for run in known if run.tracking_id}
     if wanted in names:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from t1x.campaign.assembly import TrainingAssembly
+from t1x.campaign.campaign import Campaign
 from t1x.campaign.checkpoint_store import Checkpoint, CheckpointStore, StoredNetwork
 from t1x.campaign.clock import Clock
 from t1x.campaign.evaluate import evaluate_all
@@ -22,7 +23,7 @@ from t1x.campaign.rollouts import RolledBatch, Rollouts
 from t1x.campaign.stored_batch import batch_from_tree, batch_tree
 from t1x.campaign.training import learn, learn_values
 from t1x.engine.protocol import EngineWorker
-from t1x.model.checkpoint import hf_config, to_hf
+from t1x.model.checkpoint import from_hf_config, hf_config, to_hf
 from t1x.model.value import ValueModel
 from t1x.rollout.cleanup import undisturbed
 from t1x.rollout.streams import stream
@@ -217,16 +218,26 @@ class _Loop:
     async def restore(self, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint."""
         standing, networks = checkpoint.state["standing"], checkpoint.networks
-        if set(networks) != set(self._configs):
-            raise ValueError(
-                f"checkpoint {checkpoint.name} holds {', '.join(networks)}, but the campaign trains {', '.join(self._configs)}"
-            )
         self._trainer.load_weights(networks["policy"].weights, networks["critic"].weights if "critic" in networks else None)
         self._trainer.load_state_dict(checkpoint.state["trainer"])
         self._warmups, self._steps = standing["warmups"], standing["steps"]
         self._rollouts.restore(standing["rollouts"])
         self._pending = _read(checkpoint.state["pending"])
         await self._engine.publish(self._steps, self._trainer.weights())
+
+
+def check_fits(campaign: Campaign, checkpoint: Checkpoint) -> None:
+    """Raises `ValueError` where a campaign that has changed trains other networks than a checkpoint of it holds."""
+    trained = {"policy"} if campaign.algorithm.critic is None else {"policy", "critic"}
+    if set(checkpoint.networks) != trained:
+        raise ValueError(
+            f"checkpoint {checkpoint.name} holds {' and '.join(checkpoint.networks)}, but algorithm "
+            f"{type(campaign.algorithm).__name__} trains {' and '.join(sorted(trained))}; run it without --resume to begin anew"
+        )
+    if other := from_hf_config(checkpoint.networks["policy"].config).differences(campaign.model):
+        raise ValueError(
+            f"checkpoint {checkpoint.name} holds another model: {', '.join(other)}; run it without --resume to begin anew"
+        )
 
 
 def restore_outcome(outcome: Outcome, checkpoint: Checkpoint | None, journal: list[Score]) -> list[Score]:

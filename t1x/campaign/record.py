@@ -73,6 +73,8 @@ class Run:
     """How long it has run, all times together that came to an end in order."""
     resumed: int = 0
     """How often it was gone on with after an interruption."""
+    mixed: bool = False
+    """Whether it went on as another experiment than it began as; its run digest is then its own."""
     tracking_id: str | None = None
     """The run's id in the tracking store."""
     steps: int | None = None
@@ -109,9 +111,16 @@ _ADAPTER = TypeAdapter(Run)
 
 @contextmanager
 def alive(folder: Path) -> Iterator[None]:
-    """Holds the lock of a run's folder: what its process does for as long as it works there."""
-    with (folder / LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Holds the lock of a run's folder: what its process does for as long as it works there. Raises `ValueError` where another
+    process does."""
+    with (folder / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ours = os.path.samestat(os.fstat(lock.fileno()), (folder / LOCK).stat())  # else its holder took the file away just now
+        except (BlockingIOError, FileNotFoundError):
+            ours = False
+        if not ours:
+            raise ValueError(f"another process works on {folder}; wait for it, or stop it: t1x runs stop {folder}")
         try:
             yield
         finally:
@@ -120,14 +129,15 @@ def alive(folder: Path) -> Iterator[None]:
 
 def read_run(folder: Path) -> Run:
     """The record of a run's folder. Raises `ValueError` where it can't be read."""
-    run = _read(folder)
+    run = stored_run(folder)
     if run.status is not Status.RUNNING or is_locked(folder):
         return run
-    again = _read(folder)  # it may have ended in order since
+    again = stored_run(folder)  # it may have ended in order since
     return replace(again, status=Status.KILLED) if again.status is Status.RUNNING else again
 
 
-def _read(folder: Path) -> Run:
+def stored_run(folder: Path) -> Run:
+    """The record as it stands there, of a killed process `running`. Raises `ValueError` where it can't be read."""
     file = folder / RECORD
     try:
         return _ADAPTER.validate_python({**json.loads(file.read_text(encoding="utf-8")), "folder": folder})

@@ -5,7 +5,6 @@ Invariants:
 - it goes on as the same experiment, unless the user has seen what changed and allows it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +33,9 @@ class Found:
     """What differs from the experiment that was interrupted, a line each."""
 
     @property
-    def digest(self) -> str | None:
-        """The run's digest from now on where it's a mixture of two experiments; it's then the same work as no other run."""
-        return digest([self.run.run_digest, *self.changes]) if self.changes else None
+    def digest(self) -> str:
+        """The run's digest from now on. A mixture of two experiments has one of its own: it's the same work as no other run."""
+        return digest([self.run.run_digest, *self.changes]) if self.changes else self.run.run_digest
 
 
 def interrupted(folder: Path, run_digest: str) -> Run | None:
@@ -46,18 +45,19 @@ def interrupted(folder: Path, run_digest: str) -> Run | None:
 
 
 def find(experiment: Experiment, run_digest: str, resume: Resume) -> Found | None:
-    """The newest run of this experiment (its name, its seed) in its runs folder; None where there is none. A finished one is given
-    only where it's of the same digest. Raises `ValueError` where a process works on it, or where the experiment has changed since
-    and that isn't allowed."""
+    """The newest run of this experiment (its name, its seed) in its runs folder; None where there is none. Of the same digest it
+    may have finished; another one is given only where it was interrupted, or, with leave to change it, has finished. Raises
+    `ValueError` where a process works on it, or where the experiment has changed since and that isn't allowed."""
     mine = [run for run in runs(experiment.runs) if run.name == experiment.name and run.seed == experiment.seed]
     same = [run for run in mine if run.run_digest == run_digest]
     if same:
         return _free(Found(same[0]))
-    started = [run for run in mine if run.status in (Status.KILLED, Status.FAILED)]
-    if not started:
+    ended = (Status.KILLED, Status.FAILED, *([Status.FINISHED] if resume.allow_changes else []))
+    others = [run for run in mine if run.status in ended]
+    if not others:
         return None
-    changed = Found(started[0], tuple(_told(each) for each in _changes(started[0].folder, experiment)))
-    if not resume.allow_changes:
+    changed = Found(others[0], _changes(others[0], experiment))
+    if changed.changes and not resume.allow_changes:
         raise ValueError(
             f"{changed.run.folder} can't be gone on with as it was, since its experiment has changed:\n"
             + "".join(f"  {line}\n" for line in changed.changes)
@@ -74,14 +74,17 @@ def _free(found: Found) -> Found:
     return found
 
 
-def _changes(folder: Path, experiment: Experiment) -> Sequence[Difference]:
-    """What differs from the experiment of a run, placement aside; something does, since the digests differ."""
-    file = folder / "config.gin"
+def _changes(run: Run, experiment: Experiment) -> tuple[str, ...]:
+    """What differs from the experiment that a run of another digest was the last time, placement aside."""
+    file = run.folder / "config.gin"
     try:
         before = load(file, site=None)
     except (ConfigError, FileNotFoundError) as error:
         raise ValueError(f"{file} can't be read, so what changed can't be told: {error}") from error
-    return [each for each in diff((before.root, {}), (experiment, {})) if each.role is not Role.PLACEMENT]
+    differences = [each for each in diff((before.root, {}), (experiment, {})) if each.role is not Role.PLACEMENT]
+    if not differences and not run.mixed:
+        return ("a campaign that it starts from has changed",)
+    return tuple(_told(each) for each in differences)
 
 
 def _told(difference: Difference) -> str:

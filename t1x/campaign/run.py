@@ -31,11 +31,11 @@ def run_experiment(
         require(each.campaign)
     experiment = with_name(experiment, file)
     found = None if resume is None else find(experiment, run_digest_with(experiment, needed), resume)
-    if found is not None and found.run.status is Status.FINISHED:
+    if found is not None and found.run.status is Status.FINISHED and not found.changes:
         _say(f"{found.run.folder} has finished, there is nothing left to do; its report: {found.run.folder / 'report'}")
         return found.run
     if resume is not None and found is None:
-        _say(f"no run of {experiment.name} with seed {experiment.seed} in {experiment.runs} to go on with; a new one begins")
+        _say(f"no run of {experiment.name} with seed {experiment.seed} in {experiment.runs} was interrupted; a new one begins")
     with like_ctrl_c():
         return _run(experiment, file, needed, found)
 

@@ -21,10 +21,10 @@ from t1x.campaign.evaluation import Evaluation
 from t1x.campaign.evaluation_run import run_evaluation
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.identity import Prerequisite, run_digest_with
-from t1x.campaign.loop import restore_outcome, run_loop
+from t1x.campaign.loop import check_fits, restore_outcome, run_loop
 from t1x.campaign.outcome import Outcome, Score, ScoreJournal
 from t1x.campaign.progress import ProgressReport
-from t1x.campaign.record import Measured, Run, Status, alive
+from t1x.campaign.record import Measured, Run, Status, alive, stored_run
 from t1x.campaign.report import summary, write_report
 from t1x.campaign.resume import Found
 from t1x.campaign.run_folder import new_folder
@@ -63,7 +63,7 @@ async def run_tracked(
 ) -> Run:
     """Runs an experiment whose starts are there; `inside` is whether it's one of another's starts itself, `found` the run that it
     goes on with. Raises what ends it early; the record is on disk then, unless the run never began."""
-    digest = (found and found.digest) or run_digest_with(experiment, needed)
+    digest = found.digest if found else run_digest_with(experiment, needed)
     host = experiment.sandbox.build(deterministic=experiment.deterministic)
     try:
         folder = found.run.folder if found else new_folder(experiment.runs, f"{experiment.name}-{digest[:SHOWN]}-{experiment.seed}")
@@ -82,7 +82,10 @@ async def run_tracked(
             before = found.run
             record = replace(record, started=before.started, seconds=before.seconds, resumed=before.resumed + 1)
             record = replace(record, tracking_id=before.tracking_id, checkpoint=before.checkpoint, scores=before.scores)
+            record = replace(record, mixed=before.mixed or bool(found.changes))
         with alive(folder):
+            if found is not None and stored_run(folder).resumed != found.run.resumed:
+                raise ValueError(f"another process has gone on with {folder} meanwhile; run the same command again")
             return await _Running(record, experiment, host, starts, pools, console, inside).run(found)
     finally:
         await host.close()
@@ -153,14 +156,19 @@ class _Running:
         """The checkpoint to go on from, None for the beginning, and the scores that were made since; says which it is."""
         folder = self._record.folder
         checkpoint = self._store.newest() if self._store else None
+        if checkpoint is not None and isinstance(self._experiment, Campaign):
+            check_fits(self._experiment, checkpoint)
         journal = ScoreJournal(folder)
         since = restore_outcome(self._outcome, checkpoint, journal.read())
         journal.cut(self._outcome.scores)
         self._outcome.checkpoint = self._store.newest_weights() if self._store else None
-        from_where = f"from {checkpoint.name}" if checkpoint else "from its beginning, since it has no checkpoint yet"
+        from_where = f"from {checkpoint.name}" if checkpoint else "from its beginning, since there is no checkpoint to go on from"
         if isinstance(self._experiment, Evaluation):
             from_where = f"with {len(since)} passes made"
         self._say(f"{folder.name} goes on {from_where}")
+        log = folder / "log.jsonl"
+        if checkpoint is not None and (log.stat().st_size if log.is_file() else 0) < checkpoint.state["standing"]["log_bytes"]:
+            self._say(f"  {log} has lost lines since {checkpoint.name}; the metrics in them are in the tracking store only")
         for change in found.changes:
             self._say(f"  changed: {change}")
         if found.changes:
@@ -190,6 +198,7 @@ class _Running:
                 await run_loop(assembly, self._store, self._outcome, restored)
             finally:
                 self._store.close()
+                self._outcome.checkpoint = self._store.newest_weights()  # one that couldn't be written isn't
         else:
             await run_evaluation(Assembly(**shared), self._outcome)
 
