@@ -237,7 +237,7 @@ def test_with_nothing_to_go_on_with_a_run_begins(tmp_path: Path, sandboxes: Path
     made = lab(tmp_path, sandboxes, "Campaign.steps = 0", "Campaign.critic_warmup = 0", "PoolSuite.sampled = 1")
     done = made.run("new", "--resume")
     assert done.returncode == 0, done.stderr
-    assert "to go on with; a new one begins" in done.stdout
+    assert "was interrupted; a new one begins" in done.stdout
     assert made.only("new").resumed == 0
 
 
