@@ -16,6 +16,9 @@ Cause = Literal[
     "timeout",
     "too_large",
     "crashed",
+    "tests_changed",
+    "in_process",
+    "bad_reward",
 ]
 
 
@@ -30,6 +33,12 @@ class VerifierReport:
     detail: str = ""
     """For a reader: what was found instead."""
     seconds: float = 0.0
+    outcome: bool | None = None
+    """b where the judge itself attests it apart from the record; None where only the record tells."""
+    expected: int | None = None
+    """T as the pool knows it, whatever became of the record."""
+    baseline: frozenset[str] | None = None
+    """Names of the assertions that passed before the agent acted, as the pool knows them."""
 
     @property
     def passed(self) -> int:
@@ -42,6 +51,14 @@ class VerifierReport:
         return len(self.assertions)
 
     @property
+    def terminal(self) -> bool | None:
+        """b, the terminal outcome (the agent's own `done` plays no part): as the judge attests it, else whether every assertion of a
+        sound record holds; None where nothing attests it."""
+        if self.outcome is not None or self.cause is not None:
+            return self.outcome
+        return self.total > 0 and self.passed == self.total
+
+    @property
     def resolved(self) -> bool:
-        """b: every assertion holds in the final state (the agent's own `done` plays no part)."""
-        return self.cause is None and self.total > 0 and self.passed == self.total
+        """Whether b is attested and 1."""
+        return self.terminal is True

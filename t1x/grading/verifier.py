@@ -38,7 +38,8 @@ async def verify(lease: SandboxLease, task: Task) -> VerifierReport:
     detail = report.detail
     if report.cause is not None:
         detail += f"; exit status {result.exit_code}; it printed: {result.output[-_SHOWN:].strip() or 'nothing'}"
-    return replace(report, detail=detail, seconds=time.monotonic() - started)
+    seconds = time.monotonic() - started
+    return replace(report, detail=detail, seconds=seconds, expected=task.assertions, baseline=task.baseline)
 
 
 def _write(folder: Path, file: TaskFile) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from t1x.engine.protocol import Decoding, EngineError, EngineWorker
 from t1x.grading.report import VerifierReport
-from t1x.grading.reward import Reward
+from t1x.grading.reward import Reward, Spent
 from t1x.grading.verifier import verify
 from t1x.harness.harness import Harness
 from t1x.harness.records import EndedBy
@@ -93,11 +93,11 @@ async def run_trial(
         ended_by, error = EndedBy.SANDBOX_ERROR, str(failure)
     except EngineError as failure:
         ended_by, error = EndedBy.ENGINE_ERROR, str(failure)
-    if ended_by.counts and report is not None and report.cause is not None:
-        ended_by, error = EndedBy.VERIFIER_ERROR, f"{report.cause}: {report.detail}"
+    if ended_by.counts and reward is not None and report is not None and (error := reward.objection(report)):
+        ended_by = EndedBy.VERIFIER_ERROR
     if ended_by.counts:
         if reward is not None and report is not None:
-            worth = reward(report)
+            worth = reward(report, _spent(record.turns))
             if not math.isfinite(worth):
                 raise ValueError(f"trial {trial_id}: the reward is {worth}")
         worker = stitcher.build()
@@ -116,6 +116,10 @@ async def run_trial(
         timings=record.timings,
         error=error,
     )
+
+
+def _spent(turns: list[Turn]) -> Spent:
+    return Spent(len(turns), sum(len(turn.completion.ids) for turn in turns))
 
 
 async def _agent(

@@ -11,7 +11,7 @@ from t1x.sandbox.lease import LocalLease
 from t1x.sandbox.protocol import SandboxError
 from t1x.sandbox.run_folder import RunFolder
 from t1x.sandbox.trial_folder import TrialFolder
-from t1x.tasks.task import Task
+from t1x.tasks.task import Task, TaskFile
 
 _REMOVING = 4
 """Folders being removed at a time."""
@@ -47,8 +47,9 @@ class LocalHost:
             lease = LocalLease(id, self._isolation, trial, self._output_limit, self._workers, self._forget)
             self._leases[id] = lease
             try:
-                for file in task.environment:
-                    trial.write(f"{task.workdir}/{file.path}", file.content, file.mode)
+                for step in task.environment:
+                    assert isinstance(step, TaskFile), f"{step.place}: commands aren't run yet"
+                    trial.write(f"{task.workdir}/{step.path}", step.content, step.mode)
                 await lease.start()
             except OSError as error:
                 await lease.destroy()

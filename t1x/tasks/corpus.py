@@ -15,14 +15,14 @@ from pathlib import Path
 
 from t1x.tasks.disk import write_files
 from t1x.tasks.synthetic import SyntheticPool
-from t1x.tasks.task import Task
+from t1x.tasks.task import Task, TaskFile
 
 
 def task_texts(task: Task) -> Iterator[str]:
     """The instruction, then each reference command and what it prints in a plain bash (only for tasks that are trusted)."""
     yield task.instruction
     with tempfile.TemporaryDirectory() as folder:
-        write_files(task.environment, Path(folder))
+        write_files([step for step in task.environment if isinstance(step, TaskFile)], Path(folder))
         for sub_goal in task.solution:
             for command in sub_goal.commands:
                 yield command

@@ -38,7 +38,7 @@ def write_task(task: Task, out: Path) -> None:
     dockerfile = f"FROM {IMAGE}\nWORKDIR {task.workdir}\n" + (f"COPY files/ {task.workdir}/\n" if task.environment else "")
     texts = {"task.toml": task_toml(task), "instruction.md": task.instruction + "\n", "environment/Dockerfile": dockerfile}
     write_files([TaskFile(path, text.encode()) for path, text in texts.items()], folder)
-    write_files(task.environment, folder / "environment" / "files")
+    write_files([step for step in task.environment if isinstance(step, TaskFile)], folder / "environment" / "files")
     write_files(task.tests, folder / "tests")
     if task.solution:
         try:

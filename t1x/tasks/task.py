@@ -1,6 +1,7 @@
 """What one task is: an instruction, the files it starts from, a held-out verifier, a reference solution."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +11,20 @@ class TaskFile:
     path: str
     content: bytes
     mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One command that makes a task's environment, inside the sandbox and without a network, before the agent acts."""
+
+    command: str
+    """For `/bin/sh -c`."""
+    folder: str
+    """Absolute; where it runs."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables (name, value) that are set by then."""
+    place: str = ""
+    """Where it stands, for messages: `.../environment/Dockerfile:5: RUN`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +46,26 @@ class Task:
     name: str
     """Unique in its pool; safe as a folder name."""
     instruction: str
-    environment: tuple[TaskFile, ...]
-    """Files that lie in `workdir` when the agent starts."""
+    environment: tuple[TaskFile | Run, ...]
+    """What makes the work folder, in order: files relative to `workdir`, and commands."""
     tests: tuple[TaskFile, ...]
-    """The held-out verifier; `test.sh` is run and writes a CTRF report to /logs/verifier/ctrf.json."""
+    """The held-out verifier; `verifier` says how it is run."""
     solution: tuple[SubGoal, ...]
     """Reference solution; empty where the pool has none."""
     families: tuple[str, ...] = ()
     difficulty: str = "unknown"
     assertions: int | None = None
     """How many assertions the verifier reports (T of the report), where the pool knows it."""
+    baseline: frozenset[str] | None = None
+    """Names of the assertions that pass before the agent has acted; None where nobody has looked."""
+    verifier: Literal["script", "pytest", "harbor"] = "script"
+    """`script`: `test.sh` writes a CTRF report to /logs/verifier/ctrf.json. `pytest`: the tests are pytest's, run by t1x's own judge.
+    `harbor`: `test.sh` writes reward.json or reward.txt there, which whatever it runs can write as well: weaker."""
     workdir: str = "/app"
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables (name, value) of the agent's commands."""
+    build_timeout: float = 600.0
+    """Seconds for the commands of `environment` together."""
     agent_timeout: float = 3600.0
     """Seconds for the whole agent phase."""
     verifier_timeout: float = 900.0

@@ -4,7 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from t1x.grading.report import VerifierReport
-from t1x.grading.reward import BinaryReward, TestCountReward
+from t1x.grading.reward import BinaryReward, Spent, TestCountReward
+
+SPENT = Spent(turns=3, tokens=40)
 
 
 def report(passed: int, total: int) -> VerifierReport:
@@ -24,24 +26,23 @@ def report(passed: int, total: int) -> VerifierReport:
     ],
 )
 def test_worked_examples(passed, total, dense, binary):
-    assert TestCountReward()(report(passed, total)) == pytest.approx(dense)
-    assert BinaryReward()(report(passed, total)) == binary
+    assert TestCountReward()(report(passed, total), SPENT) == pytest.approx(dense)
+    assert BinaryReward()(report(passed, total), SPENT) == binary
 
 
 def test_the_scale_is_s_of_equation_20():
-    assert TestCountReward(scale=8)(report(6, 7)) == 0.75
+    assert TestCountReward(scale=8)(report(6, 7), SPENT) == 0.75
 
 
 def test_a_report_without_assertions_is_worth_nothing():
-    assert TestCountReward()(report(0, 0)) == 0.0
-    assert BinaryReward()(report(0, 0)) == 0.0
+    assert TestCountReward()(report(0, 0), SPENT) == 0.0
+    assert BinaryReward()(report(0, 0), SPENT) == 0.0
 
 
 @pytest.mark.parametrize("reward", [TestCountReward(), BinaryReward()])
 def test_an_unusable_report_has_no_reward(reward):
-    unusable = VerifierReport((("a", True),), "truncated", "cut at byte 7")
-    with pytest.raises(ValueError, match=r"truncated: cut at byte 7.*invalid"):
-        reward(unusable)
+    assert reward.objection(VerifierReport((("a", True),), "truncated", "cut at byte 7")) == "truncated: cut at byte 7"
+    assert reward.objection(report(1, 2)) == ""
 
 
 @pytest.mark.parametrize("scale", [0, -20, float("inf"), float("nan")])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from t1x.grading.report import VerifierReport
-from t1x.grading.reward import BinaryReward, TestCountReward
+from t1x.grading.reward import BinaryReward, Spent, TestCountReward
 from t1x.grading.verifier import verify
 from t1x.sandbox.local import BubblewrapSandbox, ProcessSandbox
 from t1x.tasks.synthetic import SyntheticPool
@@ -84,8 +84,8 @@ def test_a_solved_and_an_unsolved_task(judge):
     assert (solved.cause, solved.detail) == (None, "")
     assert 0 < solved.seconds < 30
     assert unsolved.assertions == (("greeting", False), ("input kept", True))
-    assert [TestCountReward()(report) for report in (solved, unsolved)] == [0.1, 0.05]
-    assert [BinaryReward()(report) for report in (solved, unsolved)] == [1.0, 0.0]
+    assert [TestCountReward()(report, Spent(1, 9)) for report in (solved, unsolved)] == [0.1, 0.05]
+    assert [BinaryReward()(report, Spent(1, 9)) for report in (solved, unsolved)] == [1.0, 0.0]
 
 
 def test_the_references_of_bundled_tasks_resolve_and_doing_nothing_does_not(judge):

@@ -1,7 +1,7 @@
-"""A reward is a pure function of a verifier's report."""
+"""A reward is a pure function of a verifier's report and of what the trial took."""
 
 from t1x.grading.report import VerifierReport
-from t1x.grading.reward import Reward
+from t1x.grading.reward import Reward, Spent
 
 
 class Tolerant(Reward):
@@ -10,7 +10,5 @@ class Tolerant(Reward):
     tolerated: int = 1
     """Assertions that may fail."""
 
-    def __call__(self, report: VerifierReport) -> float:
-        if report.cause is not None:
-            raise ValueError(f"no reward without a usable report: {report.cause}")
+    def __call__(self, report: VerifierReport, spent: Spent) -> float:
         return float(report.total - report.passed <= self.tolerated)
