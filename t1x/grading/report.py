@@ -52,8 +52,8 @@ class VerifierReport:
 
     @property
     def terminal(self) -> bool | None:
-        """b, the terminal outcome (the agent's own `done` plays no part): as the judge attests it, else whether every assertion of a
-        sound record holds; None where nothing attests it."""
+        """b, the terminal outcome (the agent's own `done` plays no part): as the judge attests it, else whether every assertion of
+        a sound record holds; None where nothing attests it."""
         if self.outcome is not None or self.cause is not None:
             return self.outcome
         return self.total > 0 and self.passed == self.total

@@ -56,17 +56,17 @@ class Task:
     difficulty: str = "unknown"
     assertions: int | None = None
     """How many assertions the verifier reports (T of the report), where the pool knows it."""
-    baseline: frozenset[str] | None = None
-    """Names of the assertions that pass before the agent has acted; None where nobody has looked."""
-    verifier: Literal["script", "pytest", "harbor"] = "script"
-    """`script`: `test.sh` writes a CTRF report to /logs/verifier/ctrf.json. `pytest`: the tests are pytest's, run by t1x's own judge.
-    `harbor`: `test.sh` writes reward.json or reward.txt there, which whatever it runs can write as well: weaker."""
     workdir: str = "/app"
-    variables: tuple[tuple[str, str], ...] = ()
-    """Environment variables (name, value) of the agent's commands."""
-    build_timeout: float = 600.0
-    """Seconds for the commands of `environment` together."""
     agent_timeout: float = 3600.0
     """Seconds for the whole agent phase."""
     verifier_timeout: float = 900.0
     """Seconds for the verifier."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables (name, value) of the agent's commands."""
+    build_timeout: float = 600.0
+    """Seconds for the commands of `environment` together."""
+    baseline: frozenset[str] | None = None
+    """Names of the assertions that pass before the agent has acted; None where nobody has looked."""
+    verifier: Literal["script", "pytest", "harbor"] = "script"
+    """`script`: `test.sh` writes a CTRF report to /logs/verifier/ctrf.json. `pytest`: the tests are pytest's, run by t1x's judge.
+    `harbor`: `test.sh` writes reward.json or reward.txt there, which whatever it runs can write as well: weaker."""

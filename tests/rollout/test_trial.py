@@ -266,7 +266,7 @@ class Short(Engine):
 
 
 class NotANumber(Reward):
-    def __call__(self, report):
+    def __call__(self, report, spent):
         return np.nan
 
 
