@@ -81,11 +81,15 @@ def output(path: str, text: str) -> Assertion:
     return Assertion("output", path, text)
 
 
+EVERY = "every assertion"
+"""Name of the one entry of a verifier that says only whether all assertions hold."""
+
+
 def to_json(assertions: Sequence[Assertion], per_assertion: bool = True) -> bytes:
     """The content of `assertions.json`; without `per_assertion`, one entry that passes only where all of them hold. Text stays
     unescaped, so that every JSON string is a Python literal too."""
     assert len({a.name for a in assertions}) == len(assertions), "two assertions of a task share a name"
     rows: list[dict[str, Any]] = [{"name": a.name, "kind": a.kind, "path": a.path, "expected": a.expected} for a in assertions]
     if not per_assertion:
-        rows = [{"name": "every assertion", "kind": "every", "path": ".", "expected": rows}]
+        rows = [{"name": EVERY, "kind": "every", "path": ".", "expected": rows}]
     return json.dumps(rows, ensure_ascii=False, indent=1).encode()

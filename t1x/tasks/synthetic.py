@@ -20,6 +20,7 @@ from pydantic import Field
 
 from t1x.config import Role
 from t1x.tasks.assertions import to_json
+from t1x.tasks.baseline import baseline
 from t1x.tasks.families import HELD_OUT, TRAINED, Family, Instance, Scene
 from t1x.tasks.pool import Pool, TaskPool
 from t1x.tasks.task import SubGoal, Task, TaskFile
@@ -133,13 +134,13 @@ def verifier() -> bytes:
 
 def assemble(name: str, parts: Parts, per_assertion: bool = True) -> Task:
     """One task of independent sub-goals, whose verifier reports every assertion, or only whether all of them hold."""
-    files = {path: body for _, part in parts for path, body in part.files.items()}
+    files = {path: body.encode() if isinstance(body, str) else body for _, part in parts for path, body in part.files.items()}
     assertions = [assertion for _, part in parts for assertion in part.assertions]
     assert len(files) == sum(len(part.files) for _, part in parts), f"two sub-goals of {name} share a file"
     return Task(
         name=name,
         instruction=" ; ".join(part.phrase for _, part in parts),
-        environment=tuple(TaskFile(path, body.encode() if isinstance(body, str) else body) for path, body in sorted(files.items())),
+        environment=tuple(TaskFile(path, body) for path, body in sorted(files.items())),
         tests=(
             TaskFile("assertions.json", to_json(assertions, per_assertion)),
             TaskFile("test.sh", TEST_SCRIPT, 0o755),
@@ -151,4 +152,5 @@ def assemble(name: str, parts: Parts, per_assertion: bool = True) -> Task:
         assertions=len(assertions) if per_assertion else 1,
         agent_timeout=120.0,
         verifier_timeout=30.0,
+        baseline=baseline(assertions, files, per_assertion),
     )

@@ -21,6 +21,7 @@ def test_every_family_is_solved_by_its_reference_alone(family, grade, shell, tmp
         code, before = grade(task, work)
         assert code == 1
         assert not all(before.values())
+        assert task.baseline == {name for name, holds in before.items() if holds}
         work = tmp_path / f"solved{i}"
         shell(goal.commands, task, work)
         assert grade(task, work) == (0, dict.fromkeys(before, True))
@@ -42,6 +43,7 @@ def test_a_binary_verifier_tells_only_whether_all_is_done(split, grade, shell, t
             shell(tuple(command for commands in done for command in commands), task, work)
             _, told = grade(whole[i], work)
             assert grade(task, work) == (0 if name == "solved" else 1, {"every assertion": all(told.values())})
+            assert name != "nothing" or task.baseline == frozenset(), "doing nothing is never enough"
 
 
 @pytest.mark.parametrize("split", ["train", "held_out", "held_out_families"])
@@ -53,6 +55,7 @@ def test_tasks_are_solved_by_their_references_and_by_nothing_less(split, grade, 
         code, before = grade(task, tmp_path / f"{i}-nothing")
         assert code == 1
         assert list(before.values()) == [False] * task.assertions, "no assertion holds before the agent acts"
+        assert task.baseline == frozenset()
         shell(tuple(command for goal in task.solution for command in goal.commands), task, tmp_path / f"{i}-solved")
         assert grade(task, tmp_path / f"{i}-solved")[0] == 0
         shell(tuple(command for goal in task.solution[1:] for command in goal.commands), task, tmp_path / f"{i}-less")
