@@ -6,6 +6,7 @@ Every task is read when the pool is opened, so that a malformed one is found the
 """
 
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,42 +14,55 @@ from pydantic import BaseModel, Field, ValidationError
 
 from t1x.config import Role
 from t1x.config.requirements import folder
+from t1x.tasks.checked import CheckedTasks
 from t1x.tasks.disk import read_files
 from t1x.tasks.dockerfile import environment
+from t1x.tasks.manifest import Fault
 from t1x.tasks.pool import Pool, TaskPool
 from t1x.tasks.solve_script import read_script
 from t1x.tasks.task import Task
 
 
 class FolderPool(Pool):
-    """Tasks in Harbor's layout, in the order of their folders' names."""
+    """Tasks in Harbor's layout, in the order of their folders' names. What `t1x tasks check` found out about them is theirs."""
 
     path: Annotated[Path, Role.SCALE]
     """Folder that holds one folder per task. It stands for the tasks in it: another folder is another run."""
+    without: Annotated[tuple[Fault, ...], Role.SCALE] = ()
+    """Tasks in which `t1x tasks check` found one of these faults are left out, e.g. ('solution_fails', 'flaky'); every task must
+    have been checked then."""
 
     def missing(self) -> list[str]:
         return folder(self.path, "FolderPool.path; it holds one folder per task")
 
     def build(self) -> "FolderTasks":
-        return FolderTasks(self.path)
+        return FolderTasks(self.path, self.without)
 
 
 class FolderTasks(TaskPool):
     """All tasks of a folder, read at once. Raises `ValueError` naming folder and file of the first malformed task."""
 
-    def __init__(self, path: Path) -> None:
-        if not path.is_dir():
-            raise ValueError(f"{path}: no such folder; FolderPool.path names a folder that holds one folder per task")
-        folders = sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
-        if not folders:
-            raise ValueError(f"{path}: holds no task; each task is a folder of its own in it")
-        self._tasks = [read_task(folder) for folder in folders]
+    def __init__(self, path: Path, without: Collection[Fault] = ()) -> None:
+        checked = CheckedTasks(path)
+        folders = checked.without(task_folders(path), without)
+        self._tasks = [checked.known(read_task(folder), folder) for folder in folders]
+        checked.say_stale()
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def __getitem__(self, index: int) -> Task:
         return self._tasks[index]
+
+
+def task_folders(path: Path) -> list[Path]:
+    """Those of a pool, by name. Raises `ValueError` where there is none."""
+    if not path.is_dir():
+        raise ValueError(f"{path}: no such folder; FolderPool.path names a folder that holds one folder per task")
+    folders = sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
+    if not folders:
+        raise ValueError(f"{path}: holds no task; each task is a folder of its own in it")
+    return folders
 
 
 class Metadata(BaseModel):
