@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 NAME = "t1x-manifest.json"
-VERSION = 1
+VERSION: Literal[1] = 1
 """Of this format and of what the check looks at: entries of another version say nothing about this one's faults."""
 
 Fault = Literal[

@@ -1,0 +1,1 @@
+"""Judging a pool before training on it: by running its tasks, by counting, by comparing it with held-out suites."""
