@@ -1,91 +1,181 @@
-"""The part of a task's Dockerfile that a sandbox without Docker can follow: FROM, WORKDIR and COPY.
+"""The part of a task's Dockerfile that a sandbox without Docker can follow: FROM, WORKDIR, COPY, ENV and RUN.
 
-FROM is read and left alone: the sandbox brings its own root. COPY must end up in the work folder, the last WORKDIR.
+FROM is read and left alone: the sandbox brings its own root. What is made must end up in the work folder, the last WORKDIR.
 """
 
-import posixpath
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from t1x.tasks.disk import read_files
-from t1x.tasks.task import TaskFile
+from t1x.tasks.dockerfile_copy import absolute, copied
+from t1x.tasks.dockerfile_lines import Instruction, read_instructions
+from t1x.tasks.dockerfile_words import expand, split_words
+from t1x.tasks.task import Run, TaskFile
+
+Environment = tuple[str, tuple[TaskFile | Run, ...], tuple[tuple[str, str], ...]]
+"""Work folder, what makes it in order, and the environment variables."""
+
+_BASES = ("debian", "ubuntu", "python")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""`$PATH` in images of Debian, Ubuntu and Python."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_REFUSED = {
+    "ADD": "use COPY, and RUN to unpack an archive",
+    "ARG": "nothing is passed to a build; set it with ENV",
+    "CMD": "the agent's shell is what is started; leave it out",
+    "ENTRYPOINT": "the agent's shell is what is started; leave it out",
+    "EXPOSE": "sandboxes have no network between them; leave it out",
+    "HEALTHCHECK": "nothing runs that could be checked; leave it out",
+    "LABEL": "write it into task.toml under [metadata]",
+    "MAINTAINER": "write it into task.toml under [metadata]",
+    "ONBUILD": "write what it holds as an instruction of its own, or leave it out",
+    "SHELL": "RUN is for /bin/sh; call another shell in it: RUN bash -c '…'",
+    "STOPSIGNAL": "sandboxes are killed; leave it out",
+    "USER": "all commands are run by the sandbox's one user, who isn't root; leave it out",
+    "VOLUME": "nothing outlives a sandbox; make the folder in the work folder with RUN mkdir",
+}
+"""Instruction -> what to do instead."""
 
 
-def environment(folder: Path) -> tuple[str, tuple[TaskFile, ...]]:
-    """(work folder, the files in it) of an `environment/` folder. Raises `ValueError` naming file, line and instruction."""
+def environment(folder: Path, workdir: str | None = None) -> Environment:
+    """What an `environment/` folder says; `workdir` stands for a last WORKDIR. Raises `ValueError` naming file, line and
+    instruction."""
     dockerfile = folder / "Dockerfile"
     if not dockerfile.is_file():
         raise ValueError(f"{dockerfile}: missing; write one with FROM, WORKDIR and, for files, COPY")
     if (folder / ".dockerignore").exists():
         raise ValueError(f"{folder / '.dockerignore'}: not understood; remove it and name in COPY what the task needs")
-    context = {file.path: file for file in read_files(folder)}
-    copied: dict[str, TaskFile] = {}
-    places: dict[str, str] = {}
-    workdir, based = "", False
-    for number, instruction, rest in _instructions(dockerfile):
-        place = f"{dockerfile}:{number}: {instruction}"
-        if instruction == "FROM" and not based:
-            based = True
-        elif instruction == "WORKDIR" and (workdir or rest.startswith("/")) and "$" not in rest:
-            workdir = posixpath.normpath(posixpath.join(workdir, rest))
-        elif instruction == "COPY":
-            for file in _copy(place, rest, workdir, context, copied):
-                copied[file.path] = file
-                places[file.path] = place
+    build = _Build({file.path: file for file in read_files(folder)})
+    for instruction in read_instructions(dockerfile):
+        build.follow(instruction)
+    if not build.based:
+        raise ValueError(f"{dockerfile}: no FROM; add one")
+    if workdir is None and not build.workdir:
+        raise ValueError(f"{dockerfile}: no WORKDIR; add one")
+    if workdir is not None and not workdir.startswith("/"):
+        raise ValueError(f"{folder.parent / 'task.toml'}: environment.workdir = {workdir!r}: not an absolute path")
+    return build.seen_from(absolute("/", workdir or build.workdir))
+
+
+class _Build:
+    """Follows instructions one by one."""
+
+    def __init__(self, context: dict[str, TaskFile]) -> None:
+        self.based = False
+        self.workdir = ""
+        self._context = context
+        self._variables: dict[str, str] = {}
+        self._steps: list[tuple[Instruction, TaskFile | Run]] = []
+        """With absolute paths; a WORKDIR is an empty command in its folder."""
+
+    def follow(self, instruction: Instruction) -> None:
+        if instruction.name == "FROM":
+            self._from(instruction)
+        elif instruction.name in _REFUSED:
+            raise instruction.error(f"{instruction.name} is not followed: {_REFUSED[instruction.name]}")
+        elif not self.based:
+            raise instruction.error("FROM comes first")
+        elif instruction.name == "WORKDIR":
+            self._workdir(instruction)
+        elif instruction.name == "COPY":
+            paths = [step.path if isinstance(step, TaskFile) else f"{step.folder}/." for _, step in self._steps]
+            folders = {"/", *(str(parent) for path in paths for parent in PurePosixPath(path).parents)}
+            folders |= {step.folder for _, step in self._steps if isinstance(step, Run)}
+            for file in copied(
+                instruction, self.workdir or "/", self._context, folders, lambda word: self._expand(instruction, word)
+            ):
+                self._steps.append((instruction, file))
+        elif instruction.name == "ENV":
+            self._variables |= dict(self._env(instruction))
+        elif instruction.name == "RUN":
+            self._steps.append((instruction, self._run(instruction, self._command(instruction))))
         else:
-            raise ValueError(f"{place} {rest}: understood are one FROM, WORKDIR with a plain absolute path, and COPY")
-    if not based or not workdir:
-        raise ValueError(f"{dockerfile}: no {'WORKDIR' if based else 'FROM'}; add one")
-    outside = next((path for path in copied if not path.startswith(workdir.rstrip("/") + "/")), None)
-    if outside is not None:
-        raise ValueError(f"{places[outside]}: {outside} lies outside the work folder {workdir}; copy it there")
-    inside = [TaskFile(posixpath.relpath(file.path, workdir), file.content, file.mode) for file in copied.values()]
-    return workdir, tuple(sorted(inside, key=lambda file: file.path))
+            raise instruction.error("no instruction of that name; is it misspelt?")
+
+    def seen_from(self, workdir: str) -> Environment:
+        """Raises `ValueError` for what lies outside of the work folder."""
+        inside = workdir.rstrip("/") + "/"
+        steps: list[TaskFile | Run] = []
+        files: dict[str, TaskFile] = {}  # those since the last command
+        for instruction, step in self._steps:
+            if isinstance(step, TaskFile):
+                if not step.path.startswith(inside):
+                    raise instruction.error(f"{step.path} lies outside the work folder {workdir}; copy it there")
+                files[step.path] = replace(step, path=step.path.removeprefix(inside))
+                continue
+            if instruction.name == "WORKDIR" and (not step.folder.startswith(inside) or self._fills(step.folder)):
+                continue
+            if not f"{step.folder}/".startswith(inside) and step.folder != "/":
+                raise instruction.error(
+                    f"runs in {step.folder}, outside the work folder {workdir}; let WORKDIR {workdir} come first"
+                )
+            steps += [*_by_path(files), step]
+            files = {}
+        return workdir, (*steps, *_by_path(files)), tuple(sorted(self._variables.items()))
+
+    def _fills(self, folder: str) -> bool:
+        """Whether some file or command makes this folder."""
+        made = [step.path if isinstance(step, TaskFile) else f"{step.folder}/" for by, step in self._steps if by.name != "WORKDIR"]
+        return any(path.startswith(folder + "/") for path in made)
+
+    def _from(self, instruction: Instruction) -> None:
+        if self.based:
+            raise instruction.error("only one stage is followed; write the Dockerfile with one FROM")
+        flags, rest = instruction.flags()
+        if any(name != "platform" for name, _ in flags) or not re.fullmatch(r"\S+(\s+AS\s+\S+)?", rest, re.IGNORECASE):
+            raise instruction.error("understood is FROM image [AS name]")
+        image = rest.split()[0].partition("@")[0].rpartition("/")[2].partition(":")[0]
+        if not any(base in image for base in _BASES):
+            raise instruction.error(
+                "local sandboxes bring this machine's own Debian-like system with bash, coreutils and python3; "
+                f"base the task on an image of {', '.join(_BASES)}"
+            )
+        self.based = True
+
+    def _workdir(self, instruction: Instruction) -> None:
+        path = self._expand(instruction, instruction.rest)
+        if not path:
+            raise instruction.error("needs a folder")
+        self.workdir = absolute(self.workdir or "/", path)
+        self._steps.append((instruction, self._run(instruction, ":")))
+
+    def _env(self, instruction: Instruction) -> Iterator[tuple[str, str]]:
+        words = split_words(instruction.rest, instruction.escape)
+        if words and "=" not in words[0]:
+            words = ["=".join(instruction.rest.split(maxsplit=1))]
+        if not words or "=" not in words[0]:
+            raise instruction.error("needs NAME=value")
+        for word in words:
+            name, equals, value = word.partition("=")
+            if not equals:
+                raise instruction.error(f'{word} has no =; quote a value that holds blanks: NAME="a b"')
+            if not _VARIABLE.fullmatch(name):
+                raise instruction.error(f"{name!r} can't be the name of a variable in a shell; use letters, digits and _")
+            yield name, self._expand(instruction, value)
+
+    def _command(self, instruction: Instruction) -> str:
+        flags, rest = instruction.flags()
+        if flags:
+            raise instruction.error(f"--{flags[0][0]} is not understood; leave it out")
+        words = instruction.strings(rest)
+        if not (rest if words is None else words):
+            raise instruction.error("needs a command")
+        if words is None:
+            return rest
+        return words[2] if words[:2] == ["/bin/sh", "-c"] and len(words) == 3 else shlex.join(words)
+
+    def _run(self, instruction: Instruction, command: str) -> Run:
+        return Run(command, self.workdir or "/", tuple(sorted(self._variables.items())), instruction.place)
+
+    def _expand(self, instruction: Instruction, word: str) -> str:
+        try:
+            return expand(word, {"PATH": _PATH} | self._variables, instruction.escape)
+        except ValueError as error:
+            raise instruction.error(str(error)) from None
 
 
-def _instructions(dockerfile: Path) -> Iterator[tuple[int, str, str]]:
-    """(line number, instruction, its arguments), continuation lines joined."""
-    try:
-        lines = dockerfile.read_bytes().decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{dockerfile}: not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
-    first, joined = 0, ""
-    for number, line in enumerate(lines, 1):
-        if line.lstrip().startswith("#") or not line.strip():
-            continue
-        first = first if joined else number
-        joined += line.strip()
-        if joined.endswith("\\"):
-            joined = joined[:-1] + " "
-            continue
-        instruction, *rest = joined.split(maxsplit=1)
-        yield first, instruction.upper(), "".join(rest)
-        joined = ""
-    if joined:
-        raise ValueError(f"{dockerfile}:{first}: the last line ends with a backslash; end the instruction")
-
-
-def _copy(place: str, rest: str, workdir: str, context: dict[str, TaskFile], copied: dict[str, TaskFile]) -> Iterator[TaskFile]:
-    """The files that one COPY puts into the image, with absolute paths."""
-    if re.search(r"^\[|(^|\s)--|[$*?\"']", rest):
-        raise ValueError(f"{place} {rest}: options, variables, quotes and wildcards are not understood; name files and folders")
-    *sources, destination = rest.split()
-    if not sources or not (workdir or destination.startswith("/")):
-        raise ValueError(f"{place} {rest}: needs sources and a destination; a relative destination comes after WORKDIR")
-    target = posixpath.normpath(posixpath.join(workdir or "/", destination))
-    folders = {workdir, *(str(parent) for path in copied for parent in PurePosixPath(path).parents)}
-    into_folder = destination.endswith("/") or len(sources) > 1 or target in folders
-    for source in sources:
-        path = posixpath.normpath(source.lstrip("/"))
-        prefix = "" if path == "." else path + "/"
-        if path in context:
-            file = context[path]
-            to = posixpath.join(target, posixpath.basename(path)) if into_folder else target
-            yield TaskFile(to, file.content, file.mode)
-            continue
-        members = [file for name, file in context.items() if name.startswith(prefix)]
-        if not members:
-            raise ValueError(f"{place}: {source} is not in the environment folder, or is empty; put it there")
-        for file in members:
-            yield TaskFile(posixpath.join(target, file.path[len(prefix) :]), file.content, file.mode)
+def _by_path(files: Mapping[str, TaskFile]) -> list[TaskFile]:
+    return [files[path] for path in sorted(files)]

@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 from t1x.tasks.disk import write_files
+from t1x.tasks.dockerfile_write import write_environment
 from t1x.tasks.pool import TaskPool
 from t1x.tasks.solve_script import write_script
 from t1x.tasks.task import Task, TaskFile
-
-IMAGE = "python:3.11-slim-bookworm"
-"""What exported tasks are based on where Docker runs them: bash, coreutils and the verifier's python3."""
 
 
 def export_pool(pool: TaskPool, out: Path, count: int | None = None) -> int:
@@ -35,24 +33,29 @@ def write_task(task: Task, out: Path) -> None:
     if Path(task.name).name != task.name or task.name.startswith("."):
         raise ValueError(f"{task.name!r} can't be the name of a folder; rename the task")
     folder = out / task.name
-    dockerfile = f"FROM {IMAGE}\nWORKDIR {task.workdir}\n" + (f"COPY files/ {task.workdir}/\n" if task.environment else "")
-    texts = {"task.toml": task_toml(task), "instruction.md": task.instruction + "\n", "environment/Dockerfile": dockerfile}
+    texts = {"task.toml": task_toml(task), "instruction.md": task.instruction + "\n"}
+    try:
+        environment = write_environment(task)
+        script = write_script(task.solution) if task.solution else None
+    except ValueError as error:
+        raise ValueError(f"task {task.name}: {error}") from None
     write_files([TaskFile(path, text.encode()) for path, text in texts.items()], folder)
-    write_files([step for step in task.environment if isinstance(step, TaskFile)], folder / "environment" / "files")
+    write_files(environment, folder / "environment")
     write_files(task.tests, folder / "tests")
-    if task.solution:
-        try:
-            script = write_script(task.solution)
-        except ValueError as error:
-            raise ValueError(f"task {task.name}: {error}") from None
+    if script is not None:
         write_files([TaskFile("solve.sh", script.encode(), 0o755)], folder / "solution")
 
 
 def task_toml(task: Task) -> str:
     """Harbor's settings, and under `[metadata]` what t1x knows beyond them. A JSON string is a TOML string."""
-    assertions = f"assertions = {task.assertions}\n" if task.assertions is not None else ""
-    return (
-        f'version = "1.0"\n\n[metadata]\nfamilies = {json.dumps(list(task.families), ensure_ascii=False)}\n'
-        f"difficulty = {json.dumps(task.difficulty, ensure_ascii=False)}\n{assertions}\n"
-        f"[agent]\ntimeout_sec = {task.agent_timeout}\n\n[verifier]\ntimeout_sec = {task.verifier_timeout}\n"
-    )
+    known: dict[str, object] = {"families": list(task.families), "difficulty": task.difficulty, "assertions": task.assertions}
+    tables: dict[str, dict[str, object]] = {
+        "metadata": {name: value for name, value in known.items() if value is not None},
+        "agent": {"timeout_sec": task.agent_timeout},
+        "verifier": {"timeout_sec": task.verifier_timeout, "mode": task.verifier},
+        "environment": {"build_timeout_sec": task.build_timeout},
+    }
+    lines = ['version = "1.0"']
+    for table, settings in tables.items():
+        lines += ["", f"[{table}]", *(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items())]
+    return "\n".join(lines) + "\n"

@@ -1,14 +1,15 @@
 """A pool of tasks on disk in Harbor's layout, one folder a task:
 
-    NAME/task.toml  instruction.md  environment/Dockerfile  tests/test.sh  [solution/solve.sh]
+    NAME/task.toml  instruction.md  environment/Dockerfile  tests/test.sh or tests/test_*.py  [solution/solve.sh]
 
 Every task is read when the pool is opened, so that a malformed one is found then.
 """
 
 import tomllib
 from collections.abc import Collection
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -73,18 +74,36 @@ class Metadata(BaseModel):
     assertions: int | None = Field(None, ge=1)
 
 
-class Deadline(BaseModel):
-    """`[agent]` and `[verifier]`; absent: what `Task` says."""
+class Agent(BaseModel):
+    """`[agent]`; absent: what `Task` says."""
 
     timeout_sec: float | None = Field(None, gt=0)
+
+
+class Verifier(BaseModel):
+    """`[verifier]`; absent: what `Task` says, and the mode that the files in tests/ ask for."""
+
+    timeout_sec: float | None = Field(None, gt=0)
+    mode: Literal["script", "pytest", "harbor"] | None = None
+
+
+class Environment(BaseModel):
+    """`[environment]`. What else Harbor has there is for its containers; sandboxes have limits of their own."""
+
+    build_timeout_sec: float | None = Field(None, gt=0)
+    workdir: str | None = None
+    """In place of the Dockerfile's last WORKDIR."""
+    gpus: int = Field(0, le=0)
+    """No sandbox has one."""
 
 
 class TaskToml(BaseModel):
     """What t1x reads of task.toml."""
 
     metadata: Metadata = Metadata()
-    agent: Deadline = Deadline()
-    verifier: Deadline = Deadline()
+    agent: Agent = Agent()
+    verifier: Verifier = Verifier()
+    environment: Environment = Environment()
 
 
 def read_task(folder: Path) -> Task:
@@ -93,23 +112,45 @@ def read_task(folder: Path) -> Task:
     instruction = _read_text(folder / "instruction.md", "write there what the agent is asked to do").strip()
     if not instruction:
         raise ValueError(f"{folder / 'instruction.md'}: empty; write there what the agent is asked to do")
-    if not (folder / "tests" / "test.sh").is_file():
-        raise ValueError(f"{folder / 'tests' / 'test.sh'}: missing; a task needs a verifier that writes /logs/verifier/ctrf.json")
-    workdir, files = environment(folder / "environment")
+    tests = read_files(folder / "tests")
+    workdir, steps, variables = environment(folder / "environment", settings.environment.workdir)
     solve = folder / "solution" / "solve.sh"
-    given: dict[str, Any] = {"agent_timeout": settings.agent.timeout_sec, "verifier_timeout": settings.verifier.timeout_sec}
+    given: dict[str, Any] = {
+        "agent_timeout": settings.agent.timeout_sec,
+        "verifier_timeout": settings.verifier.timeout_sec,
+        "build_timeout": settings.environment.build_timeout_sec,
+    }
     return Task(
         name=folder.name,
         instruction=instruction,
-        environment=files,
-        tests=read_files(folder / "tests"),
+        environment=steps,
+        tests=tests,
         solution=read_script(_read_text(solve, "")) if solve.exists() else (),
         families=settings.metadata.families,
         difficulty=settings.metadata.difficulty,
         assertions=settings.metadata.assertions,
         workdir=workdir,
+        variables=variables,
+        verifier=_verifier(folder / "tests", {file.path for file in tests}, settings.verifier.mode),
         **{name: value for name, value in given.items() if value is not None},
     )
+
+
+def _verifier(folder: Path, tests: set[str], mode: str | None) -> Literal["script", "pytest", "harbor"]:
+    """How the tests are run: as task.toml says, or by pytest where there is Harbor's test_outputs.py or no other test."""
+    has_pytest = any(fnmatch(Path(path).name, "test_*.py") for path in tests)
+    if mode is None:
+        mode = "pytest" if "test_outputs.py" in tests or (has_pytest and "test.sh" not in tests) else "script"
+    if mode == "pytest":
+        if not has_pytest:
+            raise ValueError(f'{folder}: no test_*.py, though [verifier] mode is "pytest"; write one')
+        return "pytest"
+    if "test.sh" not in tests:
+        raise ValueError(
+            f"{folder / 'test.sh'}: missing; a task needs a verifier: a test.sh that writes /logs/verifier/ctrf.json, or a "
+            "test_outputs.py for pytest"
+        )
+    return "harbor" if mode == "harbor" else "script"
 
 
 def _read_text(path: Path, remedy: str) -> str:

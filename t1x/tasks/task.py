@@ -1,6 +1,6 @@
 """What one task is: an instruction, the files it starts from, a held-out verifier, a reference solution."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -22,8 +22,8 @@ class Run:
     folder: str
     """Absolute; where it runs."""
     variables: tuple[tuple[str, str], ...] = ()
-    """Environment variables (name, value) that are set by then."""
-    place: str = ""
+    """Environment variables (name, value) that are set by then, in the order of their names."""
+    place: str = field(default="", compare=False)
     """Where it stands, for messages: `.../environment/Dockerfile:5: RUN`."""
 
 
@@ -62,7 +62,7 @@ class Task:
     verifier_timeout: float = 900.0
     """Seconds for the verifier."""
     variables: tuple[tuple[str, str], ...] = ()
-    """Environment variables (name, value) of the agent's commands."""
+    """Environment variables (name, value) of the agent's commands, in the order of their names."""
     build_timeout: float = 600.0
     """Seconds for the commands of `environment` together."""
     baseline: frozenset[str] | None = None

@@ -148,6 +148,17 @@ COPIES = {
     "COPY d/sub a.txt e/": {"e/y", "e/a.txt"},
     "COPY d e\nCOPY a.txt e": {"e/x", "e/sub/y", "e/a.txt"},
     "COPY . .": {"a.txt", "d/x", "d/sub/y", "Dockerfile"},
+    "COPY /a.txt .": {"a.txt"},
+    "COPY *.txt e": {"e"},
+    "COPY *.t?t missing* e/": {"e/a.txt"},
+    "COPY * e/": {"e/a.txt", "e/Dockerfile", "e/x", "e/sub/y"},
+    "COPY d/*/[x-z] ./": {"y"},
+    "COPY [^d]* ./": {"a.txt", "Dockerfile"},
+    'COPY ["a.txt", "b c"]': {"b c"},
+    'ENV D=d E="/app/q r"\nCOPY $D/sub ${E}': {"q r/y"},
+    "RUN true\nCOPY a.txt .\nWORKDIR x\nCOPY d/x ..\nWORKDIR ..": {"a.txt", "x"},
+    "COPY --chmod=755 a.txt .": {"a.txt"},
+    "WORKDIR e\nWORKDIR ..\nCOPY a.txt e": {"e/a.txt"},
 }
 
 
@@ -158,7 +169,7 @@ def test_copy_does_what_docker_does(lines, tmp_path):
         write(folder, f"environment/{name}", name)
     write(folder, "environment/Dockerfile", f"FROM debian\nWORKDIR /app\n{lines}\n")
     (task,) = read(tmp_path)
-    assert {file.path for file in task.environment} == COPIES[lines]
+    assert {step.path for step in task.environment if isinstance(step, TaskFile)} == COPIES[lines]
 
 
 MALFORMED = {
@@ -175,6 +186,16 @@ MALFORMED = {
         r"one/instruction\.md: can't be read",
     ),
     "no tests": (lambda f: (f / "tests/test.sh").unlink(), r"one/tests/test\.sh: missing; a task needs a verifier"),
+    "no pytest": (
+        lambda f: write(f, "task.toml", "[verifier]\nmode = 'pytest'"),
+        r"one/tests: no test_\*\.py, though \[verifier\] mode is",
+    ),
+    "mode": (lambda f: write(f, "task.toml", "[verifier]\nmode = 'x'"), r"one/task\.toml: verifier\.mode = 'x'"),
+    "gpus": (lambda f: write(f, "task.toml", "[environment]\ngpus = 1"), r"one/task\.toml: environment\.gpus = 1"),
+    "relative workdir": (
+        lambda f: write(f, "task.toml", "[environment]\nworkdir = 'app'"),
+        r"one/task\.toml: environment\.workdir = 'app': not an absolute path",
+    ),
     "link in tests": (lambda f: (f / "tests/l").symlink_to("/etc/passwd"), r"one/tests/l: a task holds only regular files"),
     "fifo in environment": (lambda f: os.mkfifo(f / "environment/p"), r"one/environment/p: a task holds only regular files"),
     "binary solution": (lambda f: write(f, "solution/solve.sh", b"\xff"), r"one/solution/solve\.sh: not UTF-8"),
@@ -196,22 +217,51 @@ def test_malformed_task_names_folder_and_file(case, tmp_path):
 
 
 REFUSED = {
-    "FROM a\nWORKDIR /app\nRUN apt-get install -y x": r"Dockerfile:3: RUN apt-get",
-    "FROM a\nENV X=1\nWORKDIR /app": r"Dockerfile:2: ENV X=1",
-    "FROM a\n\n# c\nFROM b\nWORKDIR /app": r"Dockerfile:4: FROM b",
-    "ARG v\nFROM a\nWORKDIR /app": r"Dockerfile:1: ARG v",
-    "FROM a\nWORKDIR /app/$X": r"Dockerfile:2: WORKDIR /app/\$X: understood are",
-    "FROM a\nWORKDIR app": r"Dockerfile:2: WORKDIR app",
-    "FROM a": r"Dockerfile: no WORKDIR; add one",
-    "WORKDIR /app": r"Dockerfile: no FROM; add one",
-    "FROM a\nWORKDIR /app\nCOPY --chown=1 a.txt .": r"Dockerfile:3: COPY --chown=1 a\.txt \.: options",
-    'FROM a\nWORKDIR /app\nCOPY ["a.txt", "."]': r"Dockerfile:3: COPY .*options",
-    "FROM a\nWORKDIR /app\nCOPY *.txt .": r"Dockerfile:3: COPY .*wildcards",
-    "FROM a\nWORKDIR /app\nCOPY a.txt": r"Dockerfile:3: COPY a\.txt: needs sources and a destination",
-    "FROM a\nWORKDIR /app\nCOPY b.txt .": r"Dockerfile:3: COPY: b\.txt is not in the environment folder",
-    "FROM a\nWORKDIR /app\nCOPY ../task.toml .": r"Dockerfile:3: COPY: \.\./task\.toml is not in the environment",
-    "FROM a\nWORKDIR /app\nCOPY a.txt /etc/a.txt": r"Dockerfile:3: COPY: /etc/a\.txt lies outside the work folder /app",
-    "FROM a\nWORKDIR /app\nCOPY a.txt \\": r"Dockerfile:3: the last line ends with a backslash",
+    "FROM debian\n\n# c\nFROM debian\nWORKDIR /app": r"Dockerfile:4: FROM debian: only one stage",
+    "FROM alpine:3\nWORKDIR /app": r"Dockerfile:1: FROM alpine:3: .*bash, coreutils and python3.*debian, ubuntu, python",
+    "FROM docker.io/python/node:debian\nWORKDIR /app": r"Dockerfile:1: FROM docker.io/python/node:debian: local sandboxes",
+    "FROM debian bookworm": r"Dockerfile:1: FROM debian bookworm: understood is FROM image",
+    "FROM debian": r"Dockerfile: no WORKDIR; add one",
+    "WORKDIR /app": r"Dockerfile:1: WORKDIR /app: FROM comes first",
+    "# nothing": r"Dockerfile: no FROM; add one",
+    "FROM debian\nWORKDIR": r"Dockerfile:2: WORKDIR: needs a folder",
+    "FROM debian\nWORKDIR /app/$X": r"Dockerfile:2: WORKDIR /app/\$X: \$X is set by no ENV before.*\$\{X:-default\}",
+    "FROM debian\nWORKDIR /app\nCOPY --chown=1 a.txt .": r"Dockerfile:3: COPY --chown=1 a\.txt \.: --chown is not understood",
+    "FROM debian\nWORKDIR /app\nCOPY --from=b a.txt .": r"Dockerfile:3: COPY --from=b a\.txt \.: --from is not understood",
+    "FROM debian\nWORKDIR /app\nCOPY --chmod=u+x a.txt .": r"Dockerfile:3: COPY .*: --chmod takes an octal mode",
+    "FROM debian\nWORKDIR /app\nCOPY <<E a.txt\nx\nE": r"Dockerfile:3: COPY <<E a\.txt: heredocs are not understood",
+    "FROM debian\nWORKDIR /app\nCOPY [1]": r"Dockerfile:3: COPY \[1\]: the JSON form is a list of strings",
+    "FROM debian\nWORKDIR /app\nCOPY *.md .": r"Dockerfile:3: COPY \*\.md \.: nothing in the environment folder matches",
+    "FROM debian\nWORKDIR /app\nCOPY a.txt": r"Dockerfile:3: COPY a\.txt: needs sources and a destination",
+    "FROM debian\nWORKDIR /app\nCOPY a.txt Dockerfile x": r"Dockerfile:3: COPY .*: copies 2 files or folders; end the destination",
+    "FROM debian\nWORKDIR /app\nCOPY b.txt .": r"Dockerfile:3: COPY b\.txt \.: b\.txt is not in the environment folder",
+    "FROM debian\nWORKDIR /app\nCOPY ../task.toml .": r"Dockerfile:3: COPY .*: \.\./task\.toml is not in the environment",
+    "FROM debian\nWORKDIR /app\nCOPY a.txt /etc/a.txt": r"Dockerfile:3: COPY .*: /etc/a\.txt lies outside the work folder /app",
+    "FROM debian\nWORKDIR /app\nCOPY a.txt \\": r"Dockerfile:3: the last line ends with a backslash",
+    "FROM debian\nWORKDIR /app\nRUN": r"Dockerfile:3: RUN: needs a command",
+    "FROM debian\nWORKDIR /app\nRUN --mount=type=cache,target=/c x": r"Dockerfile:3: RUN --mount.* x: --mount is not understood",
+    "FROM debian\nWORKDIR /app\nRUN --network=none x": r"Dockerfile:3: RUN --network=none x: --network is not understood",
+    "FROM debian\nWORKDIR /app\nRUN cat >f <<'E'\nx\nE": r"Dockerfile:3: RUN cat >f <<'E': heredocs are not understood",
+    "FROM debian\nWORKDIR /src\nRUN x\nWORKDIR /app": r"Dockerfile:3: RUN x: runs in /src, outside the work folder /app",
+    "FROM debian\nENV X": r"Dockerfile:2: ENV X: needs NAME=value",
+    "FROM debian\nENV X=1 Y": r"Dockerfile:2: ENV X=1 Y: Y has no =; quote",
+    "FROM debian\nENV a.b=1": r"Dockerfile:2: ENV a\.b=1: 'a\.b' can't be the name",
+    "FROM debian\nENV X='1": r"Dockerfile:2: ENV X='1: a `'` is missing",
+    'FROM debian\nENV X="1': r'Dockerfile:2: ENV X="1: a `"` is missing',
+    "FROM debian\nENV X=${Y:-1": r"Dockerfile:2: ENV X=\$\{Y:-1: `\}` is missing",
+    "FROM debian\nENV X=${Y#a}": r"Dockerfile:2: ENV X=\$\{Y#a\}: of \$\{Y…\} are understood",
+    'FROM debian\nENV X="${Y:?must be there}"': r"Dockerfile:2: ENV .*: Y: must be there",
+    "FROM debian\nENV X=a$$": r"Dockerfile:2: ENV X=a\$\$: \$\$ is nothing that ENV can set",
+    "FROM debian\nWORKDIR /app\n\nWORKDRI /b": r"Dockerfile:4: WORKDRI /b: no instruction of that name; is it misspelt",
+    "# escape=x\nFROM debian": r"Dockerfile:1: the escape character is",
+    "# escape=`\n# escape=`\nFROM debian": r"Dockerfile:2: `# escape=` stands there twice",
+}
+REFUSED |= {
+    f"FROM debian\nWORKDIR /app\n{name} x": rf"Dockerfile:3: {name} x: {name} is not followed: \w"
+    for name in (
+        *("ADD", "ARG", "CMD", "ENTRYPOINT", "EXPOSE", "HEALTHCHECK", "LABEL"),
+        *("MAINTAINER", "ONBUILD", "SHELL", "STOPSIGNAL", "USER", "VOLUME"),
+    )
 }
 
 
