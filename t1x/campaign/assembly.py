@@ -1,11 +1,11 @@
 """The living parts of an experiment, and how one trial is run with them."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from t1x.campaign.campaign import Campaign
+from t1x.campaign.deadlines import with_deadlines
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.outcome import ScoreJournal
 from t1x.campaign.progress import ProgressReport
@@ -84,15 +84,6 @@ def trial_runner(
         )
 
     return run
-
-
-def with_deadlines(task: Task, experiment: Experiment) -> Task:
-    """The task under the experiment's deadlines, where it has any."""
-    return dataclasses.replace(
-        task,
-        agent_timeout=experiment.agent_deadline or task.agent_timeout,
-        verifier_timeout=experiment.verifier_deadline or task.verifier_timeout,
-    )
 
 
 def named(purpose: str, step: int, tasks: Sequence[Task], attempts: int = 1) -> Mapping[str, Task]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from t1x.campaign.assembly import first, named, trial_runner, with_deadlines
+from t1x.campaign.assembly import first, named, trial_runner
+from t1x.campaign.deadlines import with_deadlines
 from t1x.campaign.experiment import Experiment
 from t1x.config import load
 from t1x.engine.protocol import Decoding
