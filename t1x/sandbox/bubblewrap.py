@@ -4,17 +4,35 @@ Invariants:
 - the sandbox's first process is the shell itself, so once bubblewrap's own process has been reaped nothing in its pid namespace
   is alive;
 - bubblewrap's own process is in another session, so no signal that is sent inside (`suspend -f`, `kill 0`) reaches it;
-- bubblewrap never runs as root: root first becomes a user that owns nothing but the trial's folder.
+- bubblewrap never runs as root: root first becomes a user that owns nothing but the trial's folder;
+- a confined program, in a second bubblewrap inside the fresh one, has a /proc, a process group and a session of its own: what it
+  shares with its judge is the work folder, /tmp and the (empty) network.
 """
 
 import os
+import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from t1x.sandbox.child import Child, children, kill_child
 from t1x.sandbox.fixed_clock import fixed_files, same_addresses, write_clock
-from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced, as_user, program
+from t1x.sandbox.isolation import (
+    BASH,
+    CANDIDATE,
+    FRESH_ENV,
+    PRIVATE,
+    RECORD,
+    SHELL_ENV,
+    TOOLS,
+    Fresh,
+    Launch,
+    Limits,
+    announced,
+    as_user,
+    program,
+)
+from t1x.sandbox.system import SystemFiles
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
 _NAMESPACES = (
@@ -29,6 +47,7 @@ _NAMESPACES = (
     "1000",
 )
 _CONFINED = ("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1", "--new-session")
+_INNER = ("--cap-drop", "ALL", "--die-with-parent", "--new-session")
 SHARED_MEMORY = "/dev/shm"
 """The same folder as /tmp: one folder less to make and to remove in every trial."""
 _MANUALS = shutil.ignore_patterns("*.gz")
@@ -42,6 +61,7 @@ class Bubblewrap:
         """Writes the /etc that all sandboxes of the run folder share; where they are `deterministic`, with a clock that stands
         still. Raises `ValueError` where a program is missing."""
         self._limits = limits
+        self._system = SystemFiles(run_folder / "system")
         self._bwrap: tuple[str, ...] = (program("bwrap"), *_NAMESPACES, *_CONFINED)
         etc = _write_etc(run_folder / "etc")
         self._root = (
@@ -57,10 +77,15 @@ class Bubblewrap:
             "--dev",
             "/dev",
         )
+        self._inner_root: tuple[str, ...] = ("--bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+        self._whole_proc: tuple[str, ...] = ()
         if deterministic:
             write_clock(etc)
             self._root += fixed_files(etc)
+            self._inner_root += fixed_files(Path("/etc"))
+            self._whole_proc = ("--proc", f"{TOOLS}/proc")  # the kernel allows a new one only beside one that nothing covers
             self._bwrap = (*same_addresses(), *self._bwrap)
+        self._candidate = _write_candidate(run_folder / "candidate", self.confined())
 
     def shell(self, trial: TrialFolder) -> Launch:
         mounts = {**trial.mounts, SHARED_MEMORY: trial.mounts[TMP]}
@@ -69,12 +94,22 @@ class Bubblewrap:
     def prologue(self, trial: TrialFolder) -> str:
         return self._limits.as_shell(processes=True) + "; umask 022; echo 1000 2>/dev/null >/proc/self/oom_score_adj"
 
-    def fresh(self, trial: TrialFolder, argv: Sequence[str], read_only: Mapping[Path, str], writable: Mapping[Path, str]) -> Launch:
+    def fetch(self, system: Iterable[Path]) -> None:
+        self._system.fetch(system)
+
+    def fresh(self, trial: TrialFolder, fresh: Fresh) -> Launch:
         tmp = trial.private_folder()
-        mounts = {TMP: tmp, SHARED_MEMORY: tmp, trial.workdir: trial.work}
-        mounts |= {inside: folder for folder, inside in writable.items()}
-        tests = {inside: folder for folder, inside in read_only.items()}
-        return self._launch(trial, mounts, tests, announced(self.prologue(trial), argv), FRESH_ENV)
+        writable = {TMP: tmp, SHARED_MEMORY: tmp, trial.workdir: trial.work}
+        writable |= {inside: folder for folder, inside in fresh.writable.items()}
+        read_only = {inside: folder for folder, inside in fresh.read_only.items()}
+        read_only |= {inside: self._system.place(source) for source, inside in fresh.system.items()}
+        read_only[CANDIDATE] = self._candidate
+        private = (*self._whole_proc, *_each("--dir", PRIVATE))
+        argv = announced(self.prologue(trial), fresh.argv)
+        return self._launch(trial, writable, read_only, argv, {**FRESH_ENV, **fresh.variables}, private)
+
+    def confined(self) -> tuple[str, ...]:
+        return (program("bwrap"), "--unshare-user", "--unshare-pid", *self._inner_root, *_each("--tmpfs", PRIVATE), *_INNER, "--")
 
     def shell_pid(self, child: Child) -> int | None:
         inside = children(child.pid) if child.poll() is None else []
@@ -88,12 +123,29 @@ class Bubblewrap:
             child.kill_group()
 
     def _launch(
-        self, trial: TrialFolder, writable: dict[str, Path], read_only: dict[str, Path], argv: Sequence[str], env: dict[str, str]
+        self,
+        trial: TrialFolder,
+        writable: dict[str, Path],
+        read_only: dict[str, Path],
+        argv: Sequence[str],
+        env: dict[str, str],
+        private: Sequence[str] = (),
     ) -> Launch:
         binds = [part for inside, folder in writable.items() for part in ("--bind", str(folder), inside)]
         binds += [part for inside, folder in read_only.items() for part in ("--ro-bind", str(folder), inside)]
         closed = ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", trial.workdir)
-        return Launch((*as_user(trial.owner), *self._bwrap, *self._root, *binds, *closed, "--", *argv), env)
+        return Launch((*as_user(trial.owner), *self._bwrap, *self._root, *private, *binds, *closed, "--", *argv), env)
+
+
+def _each(option: str, places: Sequence[str]) -> list[str]:
+    return [word for place in places for word in (option, place)]
+
+
+def _write_candidate(path: Path, confined: Sequence[str]) -> Path:
+    """The program `CANDIDATE`. Its bash is told (`-p`) to take neither files nor functions from the environment."""
+    path.write_text(f'#!/bin/bash -p\nexec {shlex.join(confined)} "$@" {RECORD}>&-\n')
+    path.chmod(0o755)
+    return path
 
 
 def _system_links() -> list[str]:

@@ -2,13 +2,17 @@
 
 import asyncio
 import os
+import socket
 
 from t1x.sandbox.child import Child
-from t1x.sandbox.isolation import STATUS, Isolation, Launch
-from t1x.sandbox.output import BoundedOutput
+from t1x.sandbox.isolation import RECORD, STATUS, Isolation, Launch
+from t1x.sandbox.output import Beginning, BoundedOutput
 from t1x.sandbox.pipe_reader import PipeReader
 from t1x.sandbox.protocol import ExecResult, SandboxError
 from t1x.sandbox.trial_folder import TrialFolder
+
+_RECORD_LIMIT = 8 << 20
+"""Bytes of the record that are kept."""
 
 
 class FreshRun:
@@ -20,14 +24,16 @@ class FreshRun:
         self._trial = trial
         self._output, output = trial.pipe()
         self._status, status = os.pipe()
+        self._record, record = socket.socketpair()  # a pipe could be opened again by its number, read and so emptied
         try:
-            self.child = Child(launch.argv, launch.env, {1: output, 2: output, STATUS: status})
+            self.child = Child(launch.argv, launch.env, {1: output, 2: output, STATUS: status, RECORD: record.fileno()})
         except OSError as error:
             self._close()
             raise SandboxError(f"{launch.argv[0]} can't be started: {error.strerror}") from error
         finally:
             os.close(output)
             os.close(status)
+            record.close()
         os.set_blocking(self._status, False)
 
     async def finish(self, output_limit: int, timeout: float) -> ExecResult:
@@ -36,6 +42,9 @@ class FreshRun:
         output = BoundedOutput(output_limit)
         reader = PipeReader(self._output, output)
         reader.start()
+        record = Beginning(_RECORD_LIMIT)
+        recorder = PipeReader(self._record.fileno(), record)
+        recorder.start()
         ended = self.child.watch()
         try:
             await asyncio.wait([ended], timeout=timeout)
@@ -43,12 +52,15 @@ class FreshRun:
             self._isolation.kill(self._trial, self.child)
             code = await asyncio.shield(ended)
             reader.stop()
+            recorder.stop()
             if not self._began():
                 raise SandboxError(f"a fresh process didn't start: {output.text().strip() or f'exit status {code}'}")
         finally:
             reader.stop()
+            recorder.stop()
             self._close()
-        return ExecResult(output.text(), None if timed_out else code, timed_out=timed_out, truncated=output.truncated)
+        exit_code = None if timed_out else code
+        return ExecResult(output.text(), exit_code, timed_out=timed_out, truncated=output.truncated, record=record.content())
 
     def _began(self) -> bool:
         try:
@@ -59,3 +71,4 @@ class FreshRun:
     def _close(self) -> None:
         os.close(self._output)
         os.close(self._status)
+        self._record.close()

@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +35,15 @@ class Limits:
 STATUS = 250
 """Descriptor on which a shell tells how a command ended, and a fresh process that it has started; high, so that `exec 3>file`
 does not meet it."""
+RECORD = 251
+"""Descriptor of a fresh process for what it hands to the host, beside what it prints. What was written can't be taken back."""
+TOOLS = "/opt/t1x"
+"""Folder that fresh processes have, beside the task's: what they judge with."""
+CANDIDATE = f"{TOOLS}/candidate"
+"""Runs its arguments as a program of the agent's: without the tests, the report and the processes of the fresh sandbox. It isn't
+there where nothing is isolated."""
+PRIVATE = ("/tests", "/logs", TOOLS)
+"""Folders of a fresh sandbox that such a program doesn't see."""
 BASH = ("/bin/bash", "--norc", "--noprofile")
 PATH = "/usr/local/bin:/usr/bin:/bin"
 SHELL_ENV = {"PATH": PATH, "USER": "agent", "LANG": "C.UTF-8", "TERM": "dumb"}
@@ -71,6 +80,17 @@ class Launch:
     env: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What `SandboxLease.run_fresh` is given."""
+
+    argv: Sequence[str]
+    read_only: Mapping[Path, str] = field(default_factory=dict)
+    writable: Mapping[Path, str] = field(default_factory=dict)
+    system: Mapping[Path, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
 class Isolation(Protocol):
     """One way to run a trial's processes."""
 
@@ -80,8 +100,15 @@ class Isolation(Protocol):
     def prologue(self, trial: TrialFolder) -> str:
         """What that shell is told first: limits, folder."""
 
-    def fresh(self, trial: TrialFolder, argv: Sequence[str], read_only: Mapping[Path, str], writable: Mapping[Path, str]) -> Launch:
-        """`argv` with nothing but the trial's work folder, a new /tmp and the given host folders."""
+    def fetch(self, system: Iterable[Path]) -> None:
+        """Makes files of this machine readable for `fresh`; from any thread, and it may take a second. Raises `OSError`."""
+
+    def fresh(self, trial: TrialFolder, fresh: Fresh) -> Launch:
+        """A command with nothing but the trial's work folder, a new /tmp and the given host folders; its `system` was fetched."""
+
+    def confined(self) -> tuple[str, ...]:
+        """The words before a command that make it, in a fresh sandbox, a program of the agent's: see `CANDIDATE`. Empty where
+        nothing is isolated."""
 
     def shell_pid(self, child: Child) -> int | None:
         """The shell's process id on the host; None before it exists or after its end."""

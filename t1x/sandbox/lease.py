@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from t1x.sandbox.child import Child
 from t1x.sandbox.fresh import FreshRun
-from t1x.sandbox.isolation import Isolation
+from t1x.sandbox.isolation import Fresh, Isolation
 from t1x.sandbox.protocol import ExecResult, SandboxError
 from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.shell import Shell
@@ -92,11 +93,25 @@ class LocalLease:
         return self._trial.private_folder()
 
     async def run_fresh(
-        self, argv: Sequence[str], *, read_only: Mapping[Path, str], writable: Mapping[Path, str], timeout: float
+        self,
+        argv: Sequence[str],
+        *,
+        read_only: Mapping[Path, str],
+        writable: Mapping[Path, str],
+        timeout: float,
+        system: Mapping[Path, str] = MappingProxyType({}),
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> ExecResult:
         self._require("stopped")
+        if system:
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._workers, self._isolation.fetch, system)
+            except OSError as error:
+                raise SandboxError(f"sandbox {self.id}: {error.filename} can't be handed in: {error.strerror}") from error
+            self._require("stopped")
         self._trial.allow_entry()
-        fresh = FreshRun(self._isolation, self._trial, self._isolation.fresh(self._trial, argv, read_only, writable))
+        launch = self._isolation.fresh(self._trial, Fresh(argv, read_only, writable, system, variables))
+        fresh = FreshRun(self._isolation, self._trial, launch)
         self._children.append(fresh.child)
         try:
             return await fresh.finish(self._output_limit, timeout)

@@ -2,7 +2,7 @@
 
 from t1x.sandbox.bubblewrap import Bubblewrap
 from t1x.sandbox.host import LocalHost, user_of
-from t1x.sandbox.isolation import Isolation, Limits
+from t1x.sandbox.isolation import Fresh, Isolation, Limits
 from t1x.sandbox.local import LocalLimits
 from t1x.sandbox.probe import CHECK, probe, probe_clock, require_programs
 from t1x.sandbox.process import Process
@@ -18,9 +18,9 @@ def build_bubblewrap(spec: LocalLimits, deterministic: bool) -> LocalHost:
     try:
         isolation = Bubblewrap(run_folder.path, _limits(spec), deterministic)
         trial = TrialFolder(run_folder.path / "probe", "/app", user_of(0))
-        probe(isolation.fresh(trial, ("/bin/bash", "-c", CHECK), {}, {}))
+        probe(isolation.fresh(trial, Fresh(("/bin/bash", "-c", CHECK))))
         if deterministic:
-            probe_clock(isolation.fresh(trial, ("date", "+%s"), {}, {}))
+            probe_clock(isolation.fresh(trial, Fresh(("date", "+%s"))))
         remove_tree(trial.path)
     except BaseException:
         run_folder.remove()
@@ -30,7 +30,8 @@ def build_bubblewrap(spec: LocalLimits, deterministic: bool) -> LocalHost:
 
 def build_process(spec: LocalLimits) -> LocalHost:
     """Raises `ValueError` where the sandboxes' folder can't be made."""
-    return _host(spec, RunFolder(spec.root, kill_marked=True), Process(_limits(spec)))
+    run_folder = RunFolder(spec.root, kill_marked=True)
+    return _host(spec, run_folder, Process(run_folder.path, _limits(spec)))
 
 
 def _limits(spec: LocalLimits) -> Limits:

@@ -1,4 +1,4 @@
-"""What a command prints, kept within a bound: the beginning and the end, however much there is."""
+"""What a command prints or hands over, kept within a bound, however much there is."""
 
 
 class BoundedOutput:
@@ -31,6 +31,23 @@ class BoundedOutput:
         head = _without_broken_end(bytes(self._head)).decode("utf-8", "replace")
         end = _without_broken_start(bytes(tail)).decode("utf-8", "replace")
         return f"{head}\n[... {self.total - 2 * self._half} bytes cut ...]\n{end}"
+
+
+class Beginning:
+    """Keeps the first `limit` bytes of what is added."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept = bytearray()
+        self.total = 0
+        """Bytes added so far."""
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        self._kept += data[: self._limit - len(self._kept)]
+
+    def content(self) -> bytes:
+        return bytes(self._kept)
 
 
 def _without_broken_start(data: bytes) -> bytes:

@@ -8,7 +8,7 @@ import fcntl
 import os
 import termios
 
-from t1x.sandbox.output import BoundedOutput
+from t1x.sandbox.output import Beginning, BoundedOutput
 
 _CHUNK = 65536
 _FREE, _PAUSE = 8 << 20, 0.002
@@ -18,7 +18,7 @@ _FREE, _PAUSE = 8 << 20, 0.002
 class PipeReader:
     """Adds what comes through a pipe to an output, from `start` to `stop`."""
 
-    def __init__(self, descriptor: int, output: BoundedOutput) -> None:
+    def __init__(self, descriptor: int, output: BoundedOutput | Beginning) -> None:
         self._descriptor = descriptor
         self._output = output
         self._loop = asyncio.get_running_loop()

@@ -10,12 +10,13 @@ import re
 import shlex
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from t1x.sandbox.child import Child
-from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Launch, Limits, announced, as_user
+from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Fresh, Launch, Limits, announced, as_user
+from t1x.sandbox.system import SystemFiles
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
 MARK = "T1X_ROOT"
@@ -25,8 +26,9 @@ _KILL_ROUNDS = 100
 class Process:
     """Starts shells and processes as they are; see `Isolation`."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, run_folder: Path, limits: Limits) -> None:
         self._limits = limits
+        self._system = SystemFiles(run_folder / "system")
 
     def shell(self, trial: TrialFolder) -> Launch:
         return self._launch(trial, BASH, {**SHELL_ENV, "HOME": str(trial.mounts[HOME]), "TMPDIR": str(trial.mounts[TMP])})
@@ -35,19 +37,26 @@ class Process:
         limits = self._limits.as_shell(processes=trial.owner is not None)
         return f"{limits}; umask 022; cd {shlex.quote(str(trial.work))}"
 
-    def fresh(self, trial: TrialFolder, argv: Sequence[str], read_only: Mapping[Path, str], writable: Mapping[Path, str]) -> Launch:
-        paths = {trial.workdir: trial.work} | {inside: folder for folder, inside in writable.items()}
-        copies = {folder: trial.private_folder() / "copy" for folder in read_only}
-        paths |= {inside: copies[folder] for folder, inside in read_only.items()}
+    def fetch(self, system: Iterable[Path]) -> None:
+        self._system.fetch(system)
+
+    def fresh(self, trial: TrialFolder, fresh: Fresh) -> Launch:
+        paths = {trial.workdir: trial.work} | {inside: folder for folder, inside in fresh.writable.items()}
+        copies = {folder: trial.private_folder() / "copy" for folder in fresh.read_only}
+        paths |= {inside: copies[folder] for folder, inside in fresh.read_only.items()}
+        paths |= {inside: self._system.place(source) for source, inside in fresh.system.items()}
         for folder, copy in copies.items():
             shutil.copytree(folder, copy)
             for path in (copy, *copy.rglob("*")):
                 path.chmod(0o755)
                 if path.is_file():
                     path.write_bytes(_rewrite(path.read_bytes(), paths))
-        words = [os.fsdecode(_rewrite(os.fsencode(word), paths)) for word in argv]
-        env = {**FRESH_ENV, "TMPDIR": str(trial.private_folder())}
+        words = [os.fsdecode(_rewrite(os.fsencode(word), paths)) for word in fresh.argv]
+        env = {**FRESH_ENV, "TMPDIR": str(trial.private_folder()), **fresh.variables}
         return self._launch(trial, announced(self.prologue(trial), words), env)
+
+    def confined(self) -> tuple[str, ...]:
+        return ()
 
     def shell_pid(self, child: Child) -> int | None:
         return child.pid if child.poll() is None else None

@@ -10,6 +10,7 @@ Invariants:
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from t1x.config import Component
@@ -32,6 +33,8 @@ class ExecResult:
     shell_restarted: bool = False
     """The command ended the shell (`exit`, a kill); a new one was started in the work folder."""
     truncated: bool = False
+    record: bytes = b""
+    """What a fresh process wrote to its descriptor for that (`isolation.RECORD`); the first 8 MiB."""
 
 
 class SandboxLease(Protocol):
@@ -61,9 +64,12 @@ class SandboxLease(Protocol):
         read_only: Mapping[Path, str],
         writable: Mapping[Path, str],
         timeout: float,
+        system: Mapping[Path, str] = MappingProxyType({}),
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> ExecResult:
-        """After `stop`: runs argv in new namespaces with an empty environment over the trial's files, with host folders mounted
-        inside (private folder -> path inside). Kills everything at the deadline."""
+        """After `stop`: runs argv in new namespaces with an environment of `variables` and little more over the trial's files, with
+        host folders mounted inside (private folder -> path inside; `system`: file or folder of this machine -> path inside,
+        read-only and as it is). Kills everything at the deadline."""
 
     async def destroy(self) -> None:
         """Ends and removes everything; safe to call twice and after any failure."""

@@ -11,13 +11,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 HOME = "/home/agent"
 """Home of the agent, inside."""
 TMP = "/tmp"
 
-_RESERVED = ("/", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", "/tests", "/logs")
+_RESERVED = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", "/tests", "/logs", "/opt/t1x")
 
 
 class TrialFolder:
@@ -27,9 +27,9 @@ class TrialFolder:
         """Makes the folders. `owner` is the user and group id they are given to; None leaves them ours. Raises `ValueError` for a
         work folder that can't be one."""
         workdir = _normal(workdir)
-        if any(workdir == reserved or (reserved != "/" and workdir.startswith(reserved + "/")) for reserved in _RESERVED):
+        if any(workdir == reserved or workdir in _above(reserved) or reserved in _above(workdir) for reserved in _RESERVED):
             raise ValueError(
-                f"work folder {workdir}: it lies in a part of the system that stays read-only; choose another, such as /app"
+                f"work folder {workdir}: it lies in or around what stays read-only of the system; choose another, such as /app"
             )
         self.path = path
         self.workdir = workdir
@@ -136,6 +136,11 @@ class TrialFolder:
     def _own(self, target: Path | int) -> None:
         if self.owner is not None:
             os.chown(target, self.owner, self.owner)
+
+
+def _above(path: str) -> list[str]:
+    """The folders that a normal absolute path lies in."""
+    return [str(folder) for folder in PurePosixPath(path).parents]
 
 
 def _normal(path: str) -> str:

@@ -20,6 +20,8 @@ SCRIPT_SECONDS = 5.0
 """Deadline of a script whose output is compared."""
 SCRIPT_OUTPUT = 1 << 16
 """Bytes of output after which it is stopped."""
+CANDIDATE = "/opt/t1x/candidate"
+"""t1x's program that confines what it runs; it is there where t1x runs this in a sandbox."""
 ROOT = -1
 """Descriptor of the work folder; -1, where nothing holds, if the agent removed it."""
 
@@ -105,7 +107,8 @@ def tar_members(path: str, expected: list[str]) -> bool:
 
 
 def output(path: str, expected: str) -> bool:
-    """The script runs in a process of its own that can't write a byte to any file, so neither can what it leaves behind."""
+    """The script runs in a process of its own that can't write a byte to any file, so neither can what it leaves behind; confined,
+    it doesn't see the tests, the report or this process either."""
     import resource
     import select
     import signal
@@ -121,7 +124,8 @@ def output(path: str, expected: str) -> bool:
             null = os.open("/dev/null", os.O_RDWR)
             for source, target in ((null, 0), (writer, 1), (null, 2)):
                 os.dup2(source, target)
-            os.execve("/bin/bash", ["bash", path], {"PATH": "/usr/local/bin:/usr/bin:/bin"})
+            argv = [CANDIDATE] * os.path.exists(CANDIDATE) + ["/bin/bash", path]
+            os.execve(argv[0], argv, {"PATH": "/usr/local/bin:/usr/bin:/bin"})
         finally:
             os._exit(127)
     os.close(writer)
