@@ -10,7 +10,9 @@ GAP = "..."
 def observation(result: ExecResult, tokenizer: ChatTokenizer, *, head: int, tail: int) -> str:
     """The command's output, cut to its first `head` and last `tail` tokens, and how it failed where it did."""
     lines = [cut(result.output.strip(), tokenizer, head=head, tail=tail)]
-    if result.timed_out:
+    if result.stopped:
+        lines.append(f"{result.stopped} limit, shell restarted")
+    elif result.timed_out:
         lines.append("timeout")
     elif result.shell_restarted:
         lines.append("shell restarted")

@@ -1,5 +1,7 @@
 """What a command prints or hands over, kept within a bound, however much there is."""
 
+from t1x.text.visible import visible
+
 
 class BoundedOutput:
     """Keeps the first and the last `limit / 2` bytes of what is added; memory stays under `2 * limit`."""
@@ -24,12 +26,13 @@ class BoundedOutput:
         return self.total > 2 * self._half
 
     def text(self) -> str:
-        """Decoded as UTF-8 with replacement; where something was cut, a line in between says how much."""
+        """Decoded as UTF-8 with replacement, control characters made visible, so that neither an agent's history nor a message nor
+        a transcript can drive a terminal; where something was cut, a line in between says how much."""
         if not self.truncated:
-            return bytes(self._head + self._tail).decode("utf-8", "replace")
+            return _text(self._head + self._tail)
         tail = self._tail[-self._half :]
-        head = _without_broken_end(bytes(self._head)).decode("utf-8", "replace")
-        end = _without_broken_start(bytes(tail)).decode("utf-8", "replace")
+        head = _text(_without_broken_end(bytes(self._head)))
+        end = _text(_without_broken_start(bytes(tail)))
         return f"{head}\n[... {self.total - 2 * self._half} bytes cut ...]\n{end}"
 
 
@@ -48,6 +51,10 @@ class Beginning:
 
     def content(self) -> bytes:
         return bytes(self._kept)
+
+
+def _text(data: bytes | bytearray) -> str:
+    return visible(data.decode("utf-8", "replace"))
 
 
 def _without_broken_start(data: bytes) -> bytes:

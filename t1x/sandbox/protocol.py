@@ -26,13 +26,17 @@ class ExecResult:
     """What one command did."""
 
     output: str
-    """stdout and stderr as they came, decoded with replacement, cut to the sandbox's limit (head and tail kept)."""
+    """stdout and stderr as they came, decoded with replacement, control characters made visible (`visible`), cut to the
+    sandbox's limit (head and tail kept)."""
     exit_code: int | None
-    """None where the command was stopped by its deadline or took the shell down with it."""
+    """None where the command was stopped, by its deadline or by a limit of the sandbox, or took the shell down with it."""
     timed_out: bool = False
     shell_restarted: bool = False
     """The command ended the shell (`exit`, a kill); a new one was started in the work folder."""
     truncated: bool = False
+    stopped: str = ""
+    """The limit of the sandbox (its field's name) for which everything in it was killed, during the command or since the one
+    before; a line of the output says how much it was."""
     record: bytes = b""
     """What a fresh process wrote to its descriptor for that (`isolation.RECORD`); the first 8 MiB."""
 

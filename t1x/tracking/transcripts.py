@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from t1x.rollout.records import Trial
+from t1x.text.visible import visible
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that would disturb a reader's terminal (tab and newline aside)."""
 NO_OUTPUT = "(no output)"
 """Stands for a tool's empty message."""
 
@@ -59,17 +58,12 @@ def _assertions(trial: Trial) -> str:
         return "Not run."
     if report.cause is not None:
         return f"No usable report: `{report.cause}`.\n\n{_fenced(report.detail)}"
-    lines = [f"- {'✓' if passed else '✗'} {_visible(name)}" for name, passed in report.assertions]
+    lines = [f"- {'✓' if passed else '✗'} {visible(name)}" for name, passed in report.assertions]
     return "\n".join([f"{report.passed} of {report.total} assertions hold ({report.seconds:.2f} s).", "", *lines])
-
-
-def _visible(text: str) -> str:
-    """The text with control characters as the symbols that stand for them (␛ for escape)."""
-    return CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "�", text)
 
 
 def _fenced(text: str) -> str:
     """A code block that ends where it should, whatever the text holds."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{_visible(text).rstrip()}\n{fence}"
+    return f"{fence}\n{visible(text).rstrip()}\n{fence}"

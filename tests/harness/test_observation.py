@@ -19,6 +19,7 @@ tokenizer = BundledTokenizer().build()
         (ExecResult("x\n", None, timed_out=True), "x\ntimeout"),
         (ExecResult("x\n", None, shell_restarted=True), "x\nshell restarted"),
         (ExecResult("", None, timed_out=True, shell_restarted=True), "timeout"),
+        (ExecResult("[stopped: it]\n", None, shell_restarted=True, stopped="disk"), "[stopped: it]\ndisk limit, shell restarted"),
     ],
 )
 def test_output_and_how_it_failed(result, shown):

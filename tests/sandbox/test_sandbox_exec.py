@@ -144,7 +144,7 @@ def test_other_sandboxes_go_on_while_one_prints_without_end(rig):
 
 def test_bytes_that_are_not_text_are_replaced(rig):
     (result,) = rig.run_all(r"printf '\xff\xfeok\0\xe2\x82'")
-    assert result.output == "\ufffd\ufffdok\0\ufffd"
+    assert result.output == "\ufffd\ufffdok^@\ufffd"
 
 
 def test_a_nul_in_a_command_is_refused_and_runs_nothing(rig):

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t1x.sandbox.output import BoundedOutput
+from t1x.text.visible import visible
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 64))
@@ -17,7 +18,7 @@ def test_what_is_kept_does_not_depend_on_the_pieces(pieces, limit):
     assert output.total == len(whole)
     assert output.truncated == (len(whole) > limit // 2 * 2)
     if not output.truncated:
-        assert output.text() == whole.decode("utf-8", "replace")
+        assert output.text() == visible(whole.decode("utf-8", "replace"))
 
 
 @given(st.text(alphabet="aé€😀", min_size=1, max_size=200), st.integers(2, 64))

@@ -43,7 +43,7 @@ def test_text_cannot_leave_its_block_or_disturb_the_terminal():
     block = text.split("**tool**\n\n")[1].split("\n\n**verifier**")[0]
     assert block.splitlines()[0] == block.splitlines()[-1] == "`````"
     assert not any(ord(c) < 32 and c not in "\n\t" for c in text)
-    assert "␛[31mred" in text
+    assert "^[[31mred" in text
     assert "\ttab" in text
 
 
