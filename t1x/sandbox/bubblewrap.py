@@ -12,7 +12,7 @@ Invariants:
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from t1x.sandbox.child import Child, children, kill_child
@@ -30,6 +30,7 @@ from t1x.sandbox.isolation import (
     Limits,
     announced,
     as_user,
+    exports,
     program,
 )
 from t1x.sandbox.system import SystemFiles
@@ -88,8 +89,17 @@ class Bubblewrap:
         self._candidate = _write_candidate(run_folder / "candidate", self.confined())
 
     def shell(self, trial: TrialFolder) -> Launch:
+        return self._with_all_folders(trial, BASH)
+
+    def build(self, trial: TrialFolder, argv: Sequence[str], variables: Mapping[str, str]) -> Launch:
+        return self._with_all_folders(trial, announced(self.exports(trial, variables) + self.prologue(trial), argv))
+
+    def exports(self, trial: TrialFolder, variables: Mapping[str, str]) -> str:
+        return exports(variables)
+
+    def _with_all_folders(self, trial: TrialFolder, argv: Sequence[str]) -> Launch:
         mounts = {**trial.mounts, SHARED_MEMORY: trial.mounts[TMP]}
-        return self._launch(trial, mounts, {}, BASH, {**SHELL_ENV, "HOME": HOME})
+        return self._launch(trial, mounts, {}, argv, {**SHELL_ENV, "HOME": HOME})
 
     def prologue(self, trial: TrialFolder) -> str:
         return self._limits.as_shell(processes=True) + "; umask 022; echo 1000 2>/dev/null >/proc/self/oom_score_adj"

@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 
+from t1x.sandbox.build import build
 from t1x.sandbox.isolation import Isolation
 from t1x.sandbox.lease import LocalLease
 from t1x.sandbox.protocol import SandboxError
 from t1x.sandbox.run_folder import RunFolder
 from t1x.sandbox.trial_folder import TrialFolder
-from t1x.tasks.task import Task, TaskFile
+from t1x.tasks.task import Task
 
 _REMOVING = 4
 """Folders being removed at a time."""
@@ -44,16 +45,11 @@ class LocalHost:
                 raise SandboxError(f"a sandbox's folder can't be made in {self._run_folder.path}: {error.strerror}") from error
             except ValueError as error:
                 raise ValueError(f"task {task.name}: {error}") from error
-            lease = LocalLease(id, self._isolation, trial, self._output_limit, self._workers, self._forget)
+            lease = LocalLease(id, self._isolation, trial, dict(task.variables), self._output_limit, self._workers, self._forget)
             self._leases[id] = lease
             try:
-                for step in task.environment:
-                    assert isinstance(step, TaskFile), f"{step.place}: commands aren't run yet"
-                    trial.write(f"{task.workdir}/{step.path}", step.content, step.mode)
+                await build(task, trial, lease)
                 await lease.start()
-            except OSError as error:
-                await lease.destroy()
-                raise SandboxError(f"the files of task {task.name} can't be written: {error}") from error
             except BaseException:
                 await lease.destroy()
                 raise

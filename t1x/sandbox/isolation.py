@@ -1,6 +1,7 @@
 """What tells the local backends apart: how a shell is started, how a fresh process is, and how all of it is killed."""
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,14 @@ BASH = ("/bin/bash", "--norc", "--noprofile")
 PATH = "/usr/local/bin:/usr/bin:/bin"
 SHELL_ENV = {"PATH": PATH, "USER": "agent", "LANG": "C.UTF-8", "TERM": "dumb"}
 FRESH_ENV = {"PATH": PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+
+
+def exports(variables: Mapping[str, str]) -> str:
+    """Bash commands that set environment variables. PATH is put before the sandbox's, of which nothing is lost."""
+    if "PATH" in variables:
+        places = [place for place in f"{variables['PATH']}:{PATH}".split(":") if place]
+        variables = {**variables, "PATH": ":".join(dict.fromkeys(places))}
+    return "".join(f"export {name}={shlex.quote(value)}; " for name, value in variables.items())
 
 
 def announced(prologue: str, argv: Sequence[str]) -> tuple[str, ...]:
@@ -99,6 +108,12 @@ class Isolation(Protocol):
 
     def prologue(self, trial: TrialFolder) -> str:
         """What that shell is told first: limits, folder."""
+
+    def exports(self, trial: TrialFolder, variables: Mapping[str, str]) -> str:
+        """What goes before the prologue where the task has environment variables; empty where it has none."""
+
+    def build(self, trial: TrialFolder, argv: Sequence[str], variables: Mapping[str, str]) -> Launch:
+        """A command that makes the task's environment, with all that the shell has."""
 
     def fetch(self, system: Iterable[Path]) -> None:
         """Makes files of this machine readable for `fresh`; from any thread, and it may take a second. Raises `OSError`."""

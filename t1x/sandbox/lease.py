@@ -31,6 +31,7 @@ class LocalLease:
         id: str,
         isolation: Isolation,
         trial: TrialFolder,
+        variables: Mapping[str, str],
         output_limit: int,
         workers: Executor,
         forget: Callable[[str], None],
@@ -38,6 +39,7 @@ class LocalLease:
         self.id = id
         self._isolation = isolation
         self._trial = trial
+        self._variables = variables
         self._output_limit = output_limit
         self._workers = workers
         self._forget = forget
@@ -48,10 +50,21 @@ class LocalLease:
         self._gone = False
         self._removal: Future[None] | None = None
 
+    async def build(self, argv: Sequence[str], variables: Mapping[str, str], timeout: float) -> ExecResult:
+        """Before `start`: runs a command that makes the task's environment. Nothing that it started is alive afterwards."""
+        self._require("running")
+        self._trial.allow_entry()
+        step = FreshRun(self._isolation, self._trial, self._isolation.build(self._trial, argv, variables))
+        self._children.append(step.child)
+        try:
+            return await step.finish(self._output_limit, timeout)
+        finally:
+            await self._end_processes()
+
     async def start(self) -> None:
         """Starts the shell. Raises `SandboxError`."""
         self._trial.allow_entry()
-        self._shell = Shell(self._isolation, self._trial, self._output_limit)
+        self._shell = Shell(self._isolation, self._trial, self._variables, self._output_limit)
         self._children.append(self._shell.child)
         await self._shell.start()
 

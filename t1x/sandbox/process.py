@@ -1,7 +1,8 @@
 """No isolation: ordinary processes in the trial's folder.
 
 Commands start in the work folder and have to name files relative to it: nothing can be mounted at /app. The verifier's files are
-copied and the absolute paths they name (work folder, mounted folders) rewritten. Processes are found by their user where we are
+copied and the absolute paths they name (work folder, mounted folders) rewritten, as are those in the commands and variables of a
+task's environment. Processes are found by their user where we are
 root, else by `T1X_ROOT` in their environment, which a hostile one can remove.
 """
 
@@ -15,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from t1x.sandbox.child import Child
-from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Fresh, Launch, Limits, announced, as_user
+from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Fresh, Launch, Limits, announced, as_user, exports
 from t1x.sandbox.system import SystemFiles
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
@@ -31,7 +32,17 @@ class Process:
         self._system = SystemFiles(run_folder / "system")
 
     def shell(self, trial: TrialFolder) -> Launch:
-        return self._launch(trial, BASH, {**SHELL_ENV, "HOME": str(trial.mounts[HOME]), "TMPDIR": str(trial.mounts[TMP])})
+        return self._at_home(trial, BASH)
+
+    def build(self, trial: TrialFolder, argv: Sequence[str], variables: Mapping[str, str]) -> Launch:
+        words = [_rewritten(word, trial.mounts) for word in argv]
+        return self._at_home(trial, announced(self.exports(trial, variables) + self.prologue(trial), words))
+
+    def exports(self, trial: TrialFolder, variables: Mapping[str, str]) -> str:
+        return exports({name: _rewritten(value, trial.mounts) for name, value in variables.items() if name != MARK})
+
+    def _at_home(self, trial: TrialFolder, argv: Sequence[str]) -> Launch:
+        return self._launch(trial, argv, {**SHELL_ENV, "HOME": str(trial.mounts[HOME]), "TMPDIR": str(trial.mounts[TMP])})
 
     def prologue(self, trial: TrialFolder) -> str:
         limits = self._limits.as_shell(processes=trial.owner is not None)
@@ -51,7 +62,7 @@ class Process:
                 path.chmod(0o755)
                 if path.is_file():
                     path.write_bytes(_rewrite(path.read_bytes(), paths))
-        words = [os.fsdecode(_rewrite(os.fsencode(word), paths)) for word in fresh.argv]
+        words = [_rewritten(word, paths) for word in fresh.argv]
         env = {**FRESH_ENV, "TMPDIR": str(trial.private_folder()), **fresh.variables}
         return self._launch(trial, announced(self.prologue(trial), words), env)
 
@@ -94,6 +105,10 @@ def _processes(trial: TrialFolder) -> list[int]:
 def _is_zombie(pid: str) -> bool:
     with open(f"/proc/{pid}/stat", "rb") as stat:
         return stat.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+
+
+def _rewritten(text: str, paths: Mapping[str, Path]) -> str:
+    return os.fsdecode(_rewrite(os.fsencode(text), paths))
 
 
 def _rewrite(content: bytes, paths: Mapping[str, Path]) -> bytes:

@@ -12,6 +12,7 @@ import re
 import secrets
 import shlex
 import time
+from collections.abc import Mapping
 
 from t1x.sandbox.child import Child, kill_descendants
 from t1x.sandbox.isolation import STATUS, Isolation
@@ -29,8 +30,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Shell:
     """One living bash. `start` first; dead once `alive` is false, and then all that ran in it is dead as well."""
 
-    def __init__(self, isolation: Isolation, trial: TrialFolder, output_limit: int) -> None:
+    def __init__(self, isolation: Isolation, trial: TrialFolder, variables: Mapping[str, str], output_limit: int) -> None:
         self._isolation = isolation
+        self._variables = variables
         self._trial = trial
         self._output_limit = output_limit
         self._last_code = 0
@@ -56,7 +58,8 @@ class Shell:
     async def start(self) -> None:
         """Waits until it takes commands. Raises `SandboxError` with what the shell or the sandbox said."""
         self.child.watch()
-        result = await self._run(self._isolation.prologue(self._trial), _START_TIMEOUT)
+        prologue = self._isolation.exports(self._trial, self._variables) + self._isolation.prologue(self._trial)
+        result = await self._run(prologue, _START_TIMEOUT)
         if result.exit_code != 0:
             raise SandboxError(
                 f"the sandbox's shell didn't start: {result.output.strip() or f'exit status {self.child.returncode}'}"
