@@ -33,6 +33,7 @@ from t1x.sandbox.isolation import (
     exports,
     program,
 )
+from t1x.sandbox.processes import Running, Snapshot
 from t1x.sandbox.system import SystemFiles
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
@@ -124,6 +125,9 @@ class Bubblewrap:
     def shell_pid(self, child: Child) -> int | None:
         inside = children(child.pid) if child.poll() is None else []
         return inside[0] if inside else None
+
+    def processes(self, snapshot: Snapshot, trial: TrialFolder, child: Child) -> list[Running]:
+        return snapshot.below(child.pid)  # the namespace's first process takes in the orphans
 
     def kill(self, trial: TrialFolder, child: Child) -> None:
         first = self.shell_pid(child)

@@ -1,7 +1,6 @@
 """Makes the sandboxes of a campaign on this machine, and leaves none."""
 
 import asyncio
-import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
@@ -12,44 +11,54 @@ from t1x.sandbox.lease import LocalLease
 from t1x.sandbox.protocol import SandboxError
 from t1x.sandbox.run_folder import RunFolder
 from t1x.sandbox.trial_folder import TrialFolder
+from t1x.sandbox.users import Users
+from t1x.sandbox.watch import Totals, Watch
 from t1x.tasks.task import Task
 
 _REMOVING = 4
 """Folders being removed at a time."""
-_FIRST_USER, _USERS = 61184, 4336
-"""The range that systemd keeps for services with users of their own; nobody logs in with one."""
 
 
 class LocalHost:
     """See `SandboxHost`. Belongs to one event loop, and its sandboxes to that loop's thread."""
 
-    def __init__(self, run_folder: RunFolder, isolation: Isolation, output_limit: int, concurrency: int) -> None:
+    def __init__(
+        self, run_folder: RunFolder, users: Users, isolation: Isolation, totals: Totals, output_limit: int, concurrency: int
+    ) -> None:
         self._run_folder = run_folder
+        self._users = users
         self._isolation = isolation
         self._output_limit = output_limit
         self._slots = asyncio.Semaphore(concurrency)
         self._leases: dict[str, LocalLease] = {}
+        self._watch = Watch(totals, self._leases)
         self._workers = ThreadPoolExecutor(_REMOVING, "t1x-remove")
         self._closed = False
-        self._numbers = count(os.getpid())
+        self._numbers = count()
 
     async def create(self, task: Task) -> LocalLease:
         async with self._slots:
             if self._closed:
                 raise SandboxError("no sandbox is created any more: the host is closed")
-            number = next(self._numbers)
-            id = f"{number}"
+            id = f"{next(self._numbers)}"
+            user = self._users.take()
             try:
-                trial = TrialFolder(self._run_folder.path / id, task.workdir, user_of(number))
+                trial = TrialFolder(self._run_folder.path / id, task.workdir, user)
             except OSError as error:
+                self._users.give_back(user)
                 raise SandboxError(f"a sandbox's folder can't be made in {self._run_folder.path}: {error.strerror}") from error
             except ValueError as error:
+                self._users.give_back(user)
                 raise ValueError(f"task {task.name}: {error}") from error
             lease = LocalLease(id, self._isolation, trial, dict(task.variables), self._output_limit, self._workers, self._forget)
             self._leases[id] = lease
+            self._watch.wake()
             try:
                 await build(task, trial, lease)
                 await lease.start()
+            except OSError as error:
+                await lease.destroy()
+                raise SandboxError(f"the sandbox of task {task.name} can't be started: {error}") from error
             except BaseException:
                 await lease.destroy()
                 raise
@@ -58,21 +67,19 @@ class LocalHost:
     async def close(self) -> None:
         self._closed = True
         try:
-            outcomes = await asyncio.gather(*(lease.destroy() for lease in list(self._leases.values())), return_exceptions=True)
+            destroyed = (lease.destroy() for lease in list(self._leases.values()))
+            outcomes = await asyncio.gather(self._watch.close(), *destroyed, return_exceptions=True)
         finally:
             for lease in list(self._leases.values()):
                 with suppress(SandboxError):
                     lease.end_now()
             self._workers.shutdown()
             self._run_folder.remove()
+            self._users.close()
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    def _forget(self, id: str) -> None:
-        self._leases.pop(id, None)
-
-
-def user_of(number: int) -> int | None:
-    """The user (and group) id of a trial where we are root; None where we aren't and it runs as ourselves."""
-    return _FIRST_USER + number % _USERS if os.geteuid() == 0 else None
+    def _forget(self, lease: LocalLease) -> None:
+        del self._leases[lease.id]
+        self._users.give_back(lease.user)

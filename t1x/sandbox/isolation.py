@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from t1x.sandbox.child import Child
+from t1x.sandbox.processes import Running, Snapshot
 from t1x.sandbox.trial_folder import TrialFolder
 
 
@@ -127,6 +128,9 @@ class Isolation(Protocol):
 
     def shell_pid(self, child: Child) -> int | None:
         """The shell's process id on the host; None before it exists or after its end."""
+
+    def processes(self, snapshot: Snapshot, trial: TrialFolder, child: Child) -> list[Running]:
+        """The living processes of the trial: those that `kill` would kill, and maybe our own that guard them."""
 
     def kill(self, trial: TrialFolder, child: Child) -> None:
         """SIGKILL to everything that `child` and its descendants run; when `child` has been reaped, all of it is gone."""

@@ -5,8 +5,10 @@ whatever is interrupted, `destroy` or `end_now` ends it.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -14,6 +16,7 @@ from typing import Literal
 from t1x.sandbox.child import Child
 from t1x.sandbox.fresh import FreshRun
 from t1x.sandbox.isolation import Fresh, Isolation
+from t1x.sandbox.processes import Running, Snapshot
 from t1x.sandbox.protocol import ExecResult, SandboxError
 from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.shell import Shell
@@ -21,6 +24,19 @@ from t1x.sandbox.trial_folder import TrialFolder
 
 _KILL_TIMEOUT = 30.0
 """Seconds for killed processes to be gone; longer means that the kernel holds one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """What a sandbox takes too much of."""
+
+    limit: str
+    """The limit's name, as that of its field."""
+    reason: str
+    """A sentence with both amounts."""
+
+    def line(self) -> str:
+        return f"[stopped: {self.reason}]\n"
 
 
 class LocalLease:
@@ -34,7 +50,7 @@ class LocalLease:
         variables: Mapping[str, str],
         output_limit: int,
         workers: Executor,
-        forget: Callable[[str], None],
+        forget: "Callable[[LocalLease], None]",
     ) -> None:
         self.id = id
         self._isolation = isolation
@@ -46,9 +62,44 @@ class LocalLease:
         self._state: Literal["running", "stopped", "destroyed"] = "running"
         self._shell: Shell | None = None
         self._children: list[Child] = []
+        self._starting = False
+        self._excess: Excess | None = None
+        self.folder = trial.path
+        """Holds all its files."""
+        self.device = os.stat(trial.path).st_dev
+        """Of that folder."""
+        self.commands = 0
+        """How many have begun."""
         self._ending: asyncio.Task[None] | None = None
         self._gone = False
         self._removal: Future[None] | None = None
+
+    @property
+    def user(self) -> int | None:
+        """Whom its processes belong to; None where they run as ourselves."""
+        return self._trial.owner
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the agent's phase is over."""
+        return self._state != "running"
+
+    def processes(self, snapshot: Snapshot) -> list[Running]:
+        """What runs in it; callable from any thread."""
+        children = [child for child in list(self._children) if child.returncode is None]
+        found = (self._isolation.processes(snapshot, self._trial, child) for child in children)
+        return list({process.pid: process for processes in found for process in processes}.values())
+
+    def end_processes(self, excess: Excess) -> bool:
+        """Kills all of them, and the running command or the next one says why. False where it couldn't be: nothing runs, or its
+        shell is being started."""
+        if self._starting or all(child.poll() is not None for child in self._children):
+            return False
+        self._excess = excess
+        self._kill()
+        if self._shell is not None:
+            self._shell.kill()
+        return True
 
     async def build(self, argv: Sequence[str], variables: Mapping[str, str], timeout: float) -> ExecResult:
         """Before `start`: runs a command that makes the task's environment. Nothing that it started is alive afterwards."""
@@ -57,36 +108,44 @@ class LocalLease:
         step = FreshRun(self._isolation, self._trial, self._isolation.build(self._trial, argv, variables))
         self._children.append(step.child)
         try:
-            return await step.finish(self._output_limit, timeout)
+            return self._with_excess(await step.finish(self._output_limit, timeout))
         finally:
             await self._end_processes()
 
     async def start(self) -> None:
         """Starts the shell. Raises `SandboxError`."""
-        self._trial.allow_entry()
-        self._shell = Shell(self._isolation, self._trial, self._variables, self._output_limit)
-        self._children.append(self._shell.child)
-        await self._shell.start()
+        self._starting = True
+        try:
+            self._trial.allow_entry()
+            self._shell = Shell(self._isolation, self._trial, self._variables, self._output_limit)
+            self._children.append(self._shell.child)
+            await self._shell.start()
+        finally:
+            self._starting = False
 
     async def exec(self, command: str, timeout: float) -> ExecResult:
         self._require("running")
         if "\0" in command:
             return ExecResult("a command can't hold a NUL character; nothing was run\n", exit_code=2)
         assert self._shell is not None
+        self.commands += 1
         died_before = not self._shell.alive
         if died_before:
             await self._restart()
+        before, self._excess = self._excess, None
         try:
             result = await self._shell.run(command, timeout)
         except BaseException:
             self._shell.kill()
             raise
         self._require("running")
+        if before is not None:
+            result = replace(result, output=before.line() + result.output, stopped=before.limit)
         if self._shell.alive and not died_before:
             return result
         if not self._shell.alive:
             await self._restart()
-        return ExecResult(result.output, result.exit_code, result.timed_out, shell_restarted=True, truncated=result.truncated)
+        return replace(self._with_excess(result), shell_restarted=True)
 
     async def upload(self, path: str, content: bytes, mode: int = 0o644) -> None:
         self._require("running", "stopped")
@@ -100,6 +159,7 @@ class LocalLease:
         self._require("running", "stopped")
         self._state = "stopped"
         await self._end_processes()
+        self._excess = None
 
     def private_folder(self) -> Path:
         self._require("running", "stopped")
@@ -127,7 +187,7 @@ class LocalLease:
         fresh = FreshRun(self._isolation, self._trial, launch)
         self._children.append(fresh.child)
         try:
-            return await fresh.finish(self._output_limit, timeout)
+            return self._with_excess(await fresh.finish(self._output_limit, timeout))
         finally:
             await self._end_processes()
 
@@ -153,7 +213,7 @@ class LocalLease:
         except OSError as error:
             raise SandboxError(f"the folder of sandbox {self.id} can't be removed: {error}") from error
         self._gone = True
-        self._forget(self.id)
+        self._forget(self)
 
     async def _end(self) -> None:
         self._state = "destroyed"
@@ -175,6 +235,14 @@ class LocalLease:
         if any(child.poll() is None for child in self._children):
             raise SandboxError(f"sandbox {self.id}: the kernel holds a killed process back")
         self._close()
+
+    def _with_excess(self, result: ExecResult) -> ExecResult:
+        """The result of what was running when the processes were ended, where they were."""
+        excess, self._excess = self._excess, None
+        if excess is None:
+            return result
+        output = result.output if result.output.endswith("\n") or not result.output else result.output + "\n"
+        return replace(result, output=output + excess.line(), exit_code=None, stopped=excess.limit)
 
     def _kill(self) -> None:
         for child in self._children:

@@ -15,12 +15,22 @@ class LocalLimits(BaseModel):
     """What both local sandboxes take."""
 
     memory: Annotated[PositiveInt, Role.PLACEMENT] = 2048
-    """Address space of one process, MiB (RLIMIT_AS). There is no limit on the sum: that takes control groups."""
+    """Address space of one process, MiB (RLIMIT_AS)."""
+    total_memory: Annotated[PositiveInt, Role.PLACEMENT] = 4096
+    """Memory of all processes of one sandbox together, MiB. This and `disk` and `files` are watched, not walled in: what goes over
+    is found within a second as a rule, later beside many busy sandboxes, and then every process of the sandbox is killed; the
+    command's result says why, and the agent goes on with a new shell."""
     processes: Annotated[PositiveInt, Role.PLACEMENT] = 256
     """Processes and threads of one sandbox at a time (RLIMIT_NPROC). Linux before 5.14 counts them by user, over all of its
     sandboxes; started by root, each sandbox has a user of its own. `ProcessSandbox` has the limit only when started by root."""
     file_size: Annotated[PositiveInt, Role.PLACEMENT] = 256
     """Largest file that a process may write, MiB (RLIMIT_FSIZE)."""
+    disk: Annotated[PositiveInt, Role.PLACEMENT] = 1024
+    """All files of one sandbox together, MiB on disk: work folder, /tmp, home, and what has no name but a process holds it open.
+    Watched as `total_memory` is. Not started by root, t1x can't look into folders that the agent locks, and what is in them isn't
+    counted; nor is what `ProcessSandbox` lets commands write elsewhere."""
+    files: Annotated[PositiveInt, Role.PLACEMENT] = 100_000
+    """Files and folders of one sandbox; watched as `total_memory` is."""
     output_limit: PositiveInt = 10_000
     """Bytes of one command's output that are kept, half from its beginning, half from its end (Terminus-2's 10,000)."""
     create_concurrency: Annotated[PositiveInt, Role.PLACEMENT] = 8

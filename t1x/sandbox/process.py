@@ -2,8 +2,8 @@
 
 Commands start in the work folder and have to name files relative to it: nothing can be mounted at /app. The verifier's files are
 copied and the absolute paths they name (work folder, mounted folders) rewritten, as are those in the commands and variables of a
-task's environment. Processes are found by their user where we are
-root, else by `T1X_ROOT` in their environment, which a hostile one can remove.
+task's environment. Processes are found by their user, which is the
+trial's alone (`Users`), where we are root, else by `T1X_ROOT` in their environment, which a hostile one can remove.
 """
 
 import os
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from t1x.sandbox.child import Child
 from t1x.sandbox.isolation import BASH, FRESH_ENV, SHELL_ENV, Fresh, Launch, Limits, announced, as_user, exports
+from t1x.sandbox.processes import Running, Snapshot
 from t1x.sandbox.system import SystemFiles
 from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
 
@@ -75,36 +76,20 @@ class Process:
     def kill(self, trial: TrialFolder, child: Child) -> None:
         child.kill_group()
         for _ in range(_KILL_ROUNDS):
-            found = _processes(trial)
-            for pid in found:
+            found = self.processes(Snapshot(), trial, child)
+            for process in found:
                 with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(process.pid, signal.SIGKILL)
             if not found:
                 return
 
+    def processes(self, snapshot: Snapshot, trial: TrialFolder, child: Child) -> list[Running]:
+        if trial.owner is not None:
+            return snapshot.of_user(trial.owner)
+        return snapshot.with_variable(MARK, str(trial.path))
+
     def _launch(self, trial: TrialFolder, argv: Sequence[str], env: dict[str, str]) -> Launch:
         return Launch((*as_user(trial.owner), *argv), {**env, MARK: str(trial.path)})
-
-
-def _processes(trial: TrialFolder) -> list[int]:
-    """The trial's living processes."""
-    mark = f"{MARK}={trial.path}\0".encode()
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-            if trial.owner is not None:
-                ours = os.stat(f"/proc/{name}").st_uid == trial.owner
-            else:
-                with open(f"/proc/{name}/environ", "rb") as environ:
-                    ours = mark in environ.read() + b"\0"
-            if ours and not _is_zombie(name):
-                found.append(int(name))
-    return found
-
-
-def _is_zombie(pid: str) -> bool:
-    with open(f"/proc/{pid}/stat", "rb") as stat:
-        return stat.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
 
 
 def _rewritten(text: str, paths: Mapping[str, Path]) -> str:

@@ -9,7 +9,7 @@ import os
 import posixpath
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path, PurePosixPath
 
@@ -56,16 +56,21 @@ class TrialFolder:
         return self.mounts[self.workdir]
 
     def allow_entry(self) -> None:
-        """Gives the trial's user back the rights to its own work folder, where a command took them: what is started next is
-        started there."""
-        with suppress(FileNotFoundError, NotADirectoryError):  # without isolation it can be gone
+        """Makes the work folder one that the trial's user can enter, since what is started next is started there: a command may
+        have taken the rights to it or, where nothing is isolated, removed it. Call when nothing of the trial runs."""
+        try:
             folder = os.open(self.work, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                mode = os.fstat(folder).st_mode
-                if mode & stat.S_IRWXU != stat.S_IRWXU:
-                    os.chmod(f"/proc/self/fd/{folder}", stat.S_IMODE(mode) | stat.S_IRWXU)
-            finally:
-                os.close(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            self.work.unlink(missing_ok=True)
+            self.work.mkdir(mode=0o700, parents=True)
+            self._own(self.work)
+            return
+        try:
+            mode = os.fstat(folder).st_mode
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                os.chmod(f"/proc/self/fd/{folder}", stat.S_IMODE(mode) | stat.S_IRWXU)
+        finally:
+            os.close(folder)
 
     def pipe(self) -> tuple[int, int]:
         """A pipe for output, which belongs to the trial's user so that /dev/stdout can be opened in it."""

@@ -1,16 +1,57 @@
+"""What every sandbox has to promise is tested by whatever takes the fixture `rig`: once for each backend of `BACKENDS`.
+
+A test of something that only some backends promise names it: `@pytest.mark.promise("isolation")`. A further backend is one more
+line in `BACKENDS`.
+"""
+
 import asyncio
 import os
 import warnings
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from t1x.sandbox.local import BubblewrapSandbox, ProcessSandbox
-from t1x.sandbox.protocol import SandboxHost, SandboxLease
+from t1x.sandbox.protocol import Sandbox, SandboxHost, SandboxLease
 from t1x.tasks.task import Task, TaskFile
 
 TASK = Task("hand-made", "", (TaskFile("data/in.txt", b"one\ntwo\n"), TaskFile("run.sh", b"echo ran\n", 0o755)), (), ())
+
+
+PROMISES = {
+    "local": "it runs on this machine, its files under the folder `root`",
+    "isolation": "a command sees and reaches nothing of the machine but its own trial, by absolute paths as a task has them",
+    "own processes": "what a command does to all processes that it can reach, it does to its own trial's alone; they are counted",
+    "watched": "limits on the sums of files and of memory",
+}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One kind of sandbox, and what it promises beyond what all do."""
+
+    kind: type[Sandbox]
+    promises: frozenset[str]
+
+
+_ROOT = os.geteuid() == 0
+BACKENDS = {
+    "bubblewrap": Backend(BubblewrapSandbox, frozenset(PROMISES)),
+    "process": Backend(ProcessSandbox, frozenset({"local", "watched", *(["own processes"] if _ROOT else [])})),
+}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "promise(*what): only of the backends that promise it; see tests/sandbox/conftest.py")
+
+
+def pytest_generate_tests(metafunc):
+    if "rig" in metafunc.fixturenames:
+        wanted = {promise for mark in metafunc.definition.iter_markers("promise") for promise in mark.args}
+        assert wanted <= set(PROMISES), wanted
+        metafunc.parametrize("rig", [name for name, backend in BACKENDS.items() if wanted <= backend.promises], indirect=True)
 
 
 class Rig:
@@ -20,13 +61,15 @@ class Rig:
 
     def __init__(self, backend: str, root: Path) -> None:
         self.backend = backend
+        """Its name."""
+        self.promises = BACKENDS[backend].promises
         self.root = root
 
     def build(self, **fields: int) -> SandboxHost:
-        kind = {"bubblewrap": BubblewrapSandbox, "process": ProcessSandbox}[self.backend]
+        place = {"root": self.root} if "local" in self.promises else {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return kind(root=self.root, **fields).build()
+            return BACKENDS[self.backend].kind(**place, **fields).build()
 
     def on_host(self, work: Callable[[SandboxHost], Awaitable], **fields: int):
         async def run():
@@ -67,16 +110,12 @@ def open_root(tmp_path_factory):
     shutil.rmtree(folder)
 
 
-@pytest.fixture(params=["bubblewrap", "process"])
+@pytest.fixture
 def rig(request, open_root):
     return Rig(request.param, open_root)
 
 
 @pytest.fixture
 def bubblewrap(open_root):
+    """For what isn't promised but is how bubblewrap does it."""
     return Rig("bubblewrap", open_root)
-
-
-@pytest.fixture
-def process(open_root):
-    return Rig("process", open_root)

@@ -61,10 +61,11 @@ def test_a_shell_is_restarted_in_a_work_folder_that_was_locked(rig):
     assert after.output == "a\n"
 
 
+@pytest.mark.promise("isolation")
 @pytest.mark.parametrize("command", ["suspend -f", "kill -STOP 0", "kill -STOP -1; kill -STOP $$ $PPID", "kill -9 0"])
-def test_no_signal_from_inside_reaches_bubblewrap(bubblewrap, command):
+def test_no_signal_from_inside_reaches_bubblewrap(rig, command):
     started = time.monotonic()
-    _, after = bubblewrap.run_all(command, "echo here", timeout=2.0)
+    _, after = rig.run_all(command, "echo here", timeout=2.0)
     assert after.output == "here\n"
     assert time.monotonic() - started < 20  # destroying it isn't held up
 

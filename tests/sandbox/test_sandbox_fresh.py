@@ -176,13 +176,14 @@ def test_no_link_of_the_agent_is_followed_by_the_host(rig, tmp_path):
     assert os.listdir(tmp_path) == ["outside"]
 
 
-def test_a_work_folder_of_its_own(bubblewrap):
+@pytest.mark.promise("isolation")
+def test_a_work_folder_of_its_own(rig):
     async def run(lease):
         return await lease.exec("pwd; cat data/in.txt", 20)
 
     for workdir in ("/srv/job", "/tmp/job", "/home/agent", "/tmp"):
-        result = bubblewrap.on_lease(run, dataclasses.replace(bubblewrap.task, workdir=workdir))
+        result = rig.on_lease(run, dataclasses.replace(rig.task, workdir=workdir))
         assert result.output == f"{workdir}\none\ntwo\n"
     for workdir in ("/", "/usr/x", "/etc", "app", "/app/../usr"):
         with pytest.raises(ValueError, match=f"task hand-made: .*{workdir}"):
-            bubblewrap.on_lease(run, dataclasses.replace(bubblewrap.task, workdir=workdir))
+            rig.on_lease(run, dataclasses.replace(rig.task, workdir=workdir))

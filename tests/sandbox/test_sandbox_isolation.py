@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-
-def output(bubblewrap, command, **fields):
-    return bubblewrap.run_all(command, **fields)[0].output
+pytestmark = pytest.mark.promise("isolation")
 
 
-def test_the_host_is_not_seen(bubblewrap, tmp_path):
+def output(rig, command, **fields):
+    return rig.run_all(command, **fields)[0].output
+
+
+def test_the_host_is_not_seen(rig, tmp_path):
     (tmp_path / "secret").write_text("s")
     seen = output(
-        bubblewrap,
+        rig,
         f"cat /etc/shadow; ls {tmp_path} {Path(__file__).parent} /root /var; echo; ls /; ls /proc | grep -c '^[0-9]'; hostname",
     )
     missing, there = seen.split("\n\n")
@@ -27,23 +29,21 @@ def test_the_host_is_not_seen(bubblewrap, tmp_path):
     assert os.uname().nodename != "sandbox"
 
 
-def test_the_system_is_read_only(bubblewrap):
+def test_the_system_is_read_only(rig):
     paths = "/x /usr/x /usr/local/bin/x /etc/x /etc/passwd /dev/x /home/x"
-    seen = output(bubblewrap, f"for p in {paths}; do echo >$p; done; touch /tmp/t ~/h /app/a /dev/shm/s && echo writable")
+    seen = output(rig, f"for p in {paths}; do echo >$p; done; touch /tmp/t ~/h /app/a /dev/shm/s && echo writable")
     assert seen.count("Read-only file system") == len(paths.split())
     assert seen.endswith("writable\n")
 
 
-def test_there_is_no_network(bubblewrap):
-    seen = output(
-        bubblewrap, "tail -n +3 /proc/net/dev | cut -d: -f1; (echo >/dev/tcp/1.1.1.1/53) 2>&1 | grep -o unreachable | head -1"
-    )
+def test_there_is_no_network(rig):
+    seen = output(rig, "tail -n +3 /proc/net/dev | cut -d: -f1; (echo >/dev/tcp/1.1.1.1/53) 2>&1 | grep -o unreachable | head -1")
     assert seen.split() == ["lo", "unreachable"]
 
 
-def test_the_agent_has_no_rights(bubblewrap):
+def test_the_agent_has_no_rights(rig):
     seen = output(
-        bubblewrap,
+        rig,
         "id -un; id -u; id -G; cat /proc/self/uid_map | tr -s ' '; grep -E 'CapEff|CapPrm|CapBnd|NoNewPrivs' /proc/self/status",
     )
     user, uid, groups, mapped, *status = seen.splitlines()
@@ -53,29 +53,29 @@ def test_the_agent_has_no_rights(bubblewrap):
     assert rights == {"CapPrm": "0" * 16, "CapEff": "0" * 16, "CapBnd": "0" * 16, "NoNewPrivs": "1"}
 
 
-def test_on_the_host_a_sandbox_is_an_unprivileged_user_of_its_own(bubblewrap):
+def test_on_the_host_a_sandbox_is_an_unprivileged_user_of_its_own(rig):
     async def run(host):
         for _ in range(2):
-            await (await host.create(bubblewrap.task)).exec("touch made", 20)
-        return [made.stat().st_uid for made in bubblewrap.root.glob("*/*/work/made")]
+            await (await host.create(rig.task)).exec("touch made", 20)
+        return [made.stat().st_uid for made in rig.root.glob("*/*/work/made")]
 
-    first, second = bubblewrap.on_host(run)
+    first, second = rig.on_host(run)
     assert 0 not in (first, second)
     assert (first != second) == (os.geteuid() == 0)
 
 
-def test_sandboxes_do_not_see_each_other(bubblewrap):
+def test_sandboxes_do_not_see_each_other(rig):
     async def run(host):
-        first, second = await host.create(bubblewrap.task), await host.create(bubblewrap.task)
+        first, second = await host.create(rig.task), await host.create(rig.task)
         await first.exec("sleep 99 & echo 1 >/tmp/mine >/dev/shm/mine >~/mine >mine", 20)
         return await second.exec("ls /tmp /dev/shm ~ .; ps -e -o comm=", 20)
 
-    result = bubblewrap.on_host(run)
+    result = rig.on_host(run)
     assert "mine" not in result.output
     assert "sleep" not in result.output
 
 
-def test_a_fork_bomb_is_contained(bubblewrap):
+def test_a_fork_bomb_is_contained(rig):
     async def run(lease):
         await lease.exec(":(){ :|:& };:", 20)
         began = time.monotonic()
@@ -88,14 +88,14 @@ def test_a_fork_bomb_is_contained(bubblewrap):
         return max(loads), time.monotonic() - began
 
     before = len([name for name in os.listdir("/proc") if name.isdigit()])
-    most, took = bubblewrap.on_lease(run, processes=40)
+    most, took = rig.on_lease(run, processes=40)
     assert most - before < 40 + 100  # other programs come and go on this machine
     assert took < 10
 
 
-def test_limits(bubblewrap):
+def test_limits(rig):
     limits = {"memory": 300, "processes": 20, "file_size": 1}
-    memory, size, processes, raised = bubblewrap.run_all(
+    memory, size, processes, raised = rig.run_all(
         "python3 -c 'x = bytearray(400 << 20)'",
         "head -c 2000000 /dev/zero >big; stat -c %s big",
         "for i in $(seq 40); do sleep 5 & done 2>&1 | grep -c 'Resource temporarily unavailable'; pgrep -c sleep",
@@ -113,15 +113,15 @@ def test_limits(bubblewrap):
     "attack",
     ["kill -9 -1", "kill -9 $$", "kill -STOP $$; kill -9 $PPID", "cat /proc/1/environ /proc/1/maps >/dev/null; chmod 000 ."],
 )
-def test_attacks_on_the_shell_end_with_its_sandbox(bubblewrap, attack):
-    _, after = bubblewrap.run_all(attack, "echo alive", timeout=5)
+def test_attacks_on_the_shell_end_with_its_sandbox(rig, attack):
+    _, after = rig.run_all(attack, "echo alive", timeout=5)
     assert after.output.endswith("alive\n")
 
 
-def test_a_tight_umask_doesnt_reach_into_the_sandbox(bubblewrap):
+def test_a_tight_umask_doesnt_reach_into_the_sandbox(rig):
     before = os.umask(0o077)
     try:
-        seen = output(bubblewrap, "id -un; umask; cat data/in.txt; ls -ld /etc /etc/passwd | cut -c1-10")
+        seen = output(rig, "id -un; umask; cat data/in.txt; ls -ld /etc /etc/passwd | cut -c1-10")
     finally:
         os.umask(before)
     assert seen.split() == ["agent", "0022", "one", "two", "drwxr-xr-x", "-rw-r--r--"]

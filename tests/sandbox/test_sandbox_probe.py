@@ -116,15 +116,16 @@ def test_process_sandbox_warns_that_it_isolates_nothing(open_root):
     asyncio.run(run())
 
 
-def test_a_sandbox_that_does_not_start_is_a_sandbox_error(bubblewrap):
+@pytest.mark.promise("isolation")
+def test_a_sandbox_that_does_not_start_is_a_sandbox_error(rig):
     async def run(host):
-        lease = await host.create(bubblewrap.task)
+        lease = await host.create(rig.task)
         await lease.stop()
         with pytest.raises(SandboxError, match="Can't find source path"):
-            await lease.run_fresh(("/bin/true",), read_only={bubblewrap.root / "none": "/tests"}, writable={}, timeout=20)
-        (run_folder,) = bubblewrap.root.iterdir()
+            await lease.run_fresh(("/bin/true",), read_only={rig.root / "none": "/tests"}, writable={}, timeout=20)
+        (run_folder,) = rig.root.iterdir()
         shutil.rmtree(run_folder / "etc")
         with pytest.raises(SandboxError, match=r"didn't start.*etc"):
-            await host.create(bubblewrap.task)
+            await host.create(rig.task)
 
-    bubblewrap.on_host(run)
+    rig.on_host(run)
