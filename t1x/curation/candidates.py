@@ -1,7 +1,7 @@
 """The tasks of a pool one by one, so that a malformed one is found without ending the search."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +25,15 @@ class Candidate:
     """Why it can't."""
 
 
-def candidates(pool: Pool) -> list[Candidate]:
-    """All of them, in the pool's order. Raises `ValueError` where the pool itself can't be opened."""
+def candidates(pool: Pool, adapted: Callable[[Task], Task] = lambda task: task) -> list[Candidate]:
+    """All of them, in the pool's order, each as an experiment has `adapted` it. Raises `ValueError` where the pool itself can't be
+    opened."""
     folder = pool_folder(pool)
     if folder is not None:
-        return [_read(each) for each in task_folders(folder)]
+        return [_read(each, adapted) for each in task_folders(folder)]
     tasks = pool.build()
     found = [tasks[index] for index in range(len(tasks))]
-    return [Candidate(task.name, task_digest(task), task) for task in found]
+    return [Candidate(task.name, task_digest(task), adapted(task)) for task in found]
 
 
 def pool_folder(pool: Pool) -> Path | None:
@@ -55,10 +56,10 @@ def duplicates(found: Sequence[Candidate]) -> dict[str, str]:
     return again
 
 
-def _read(folder: Path) -> Candidate:
+def _read(folder: Path, adapted: Callable[[Task], Task]) -> Candidate:
     try:
         digest = folder_digest(folder)
-        return Candidate(folder.name, digest, read_task(folder))
+        return Candidate(folder.name, digest, adapted(read_task(folder)))
     except ValueError as error:
         return Candidate(folder.name, digest, None, str(error))
     except OSError as error:

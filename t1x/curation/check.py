@@ -36,7 +36,8 @@ class Check:
         known = dict(before.tasks) if before is not None and before.settings == settings else {}
         known |= self._journal.entries
         digests = {each.name: each.digest for each in tasks if each.task is not None}
-        self._known = {name: entry for name, entry in known.items() if _holds(entry, digests.get(name))}
+        self.known = {name: entry for name, entry in known.items() if _holds(entry, digests.get(name))}
+        """What is known about tasks that don't have to be run (again), by their names."""
 
     def __enter__(self) -> "Check":
         return self
@@ -47,13 +48,13 @@ class Check:
     @property
     def due(self) -> list[Candidate]:
         """The tasks that have to be run."""
-        return [each for each in self.tasks if each.task is not None and each.name not in self._known]
+        return [each for each in self.tasks if each.task is not None and each.name not in self.known]
 
     def run(self, sandbox: Sandbox, jobs: int, on_entry: Found) -> None:
         """Runs what is due, `jobs` tasks at a time. Raises `ValueError` where the host can't have such sandboxes."""
 
         def keep(name: str, entry: Entry) -> None:
-            self._known[name] = entry
+            self.known[name] = entry
             if not any(found.fault == AGAIN for found in entry.findings):
                 self._journal.add(name, entry)
             on_entry(name, entry)
@@ -65,7 +66,7 @@ class Check:
         """Writes the manifest, which makes the journal useless. Raises `OSError`."""
         twins = duplicates(self.tasks)
         entries = {
-            each.name: _with_twin(self._known.get(each.name) or _unreadable(each), twins.get(each.name)) for each in self.tasks
+            each.name: _with_twin(self.known.get(each.name) or _unreadable(each), twins.get(each.name)) for each in self.tasks
         }
         manifest = Manifest(settings=self._settings, tasks=entries)
         write_manifest(self._out, manifest)

@@ -1,0 +1,75 @@
+"""`t1x tasks check`, from the tasks to the exit code."""
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+
+from t1x.campaign.deadlines import with_deadlines
+from t1x.campaign.progress import ProgressReport
+from t1x.campaign.wording import duration
+from t1x.cli.findings import print_findings
+from t1x.cli.pool_target import PoolTarget
+from t1x.config.requirements import NotHere, missing
+from t1x.curation.candidates import candidates
+from t1x.curation.check import Check
+from t1x.curation.meaning import grouped
+from t1x.sandbox.local import BubblewrapSandbox
+from t1x.tasks.manifest import Entry, Manifest, Settings
+
+
+def check_pool(target: PoolTarget, repeats: int, jobs: int | None, out: Path | None, fresh: bool) -> bool:
+    """Checks a pool and prints what it found; whether that is anything. Raises `NotHere` for a host that lacks something."""
+    console = Console()
+    experiment = target.experiment
+    sandbox = experiment.sandbox if experiment is not None else BubblewrapSandbox()
+    if lacks := [*missing(target.pool), *missing(sandbox)]:
+        raise NotHere(lacks, experiment.site if experiment is not None else None)
+    settings = Settings(
+        sandbox=type(sandbox).__name__,
+        repeats=repeats,
+        agent_deadline=experiment.agent_deadline if experiment is not None else None,
+        verifier_deadline=experiment.verifier_deadline if experiment is not None else None,
+    )
+    with console.status(f"reading the tasks of {target.label}"):
+        tasks = candidates(target.pool, lambda task: with_deadlines(task, experiment) if experiment is not None else task)
+    manifest_file = out or target.manifest
+    with Check(tasks, manifest_file, settings, fresh) as check:
+        due, before = len(check.due), len(check.known)
+        if before:
+            console.print(f"{before} of {len(tasks)} tasks were checked before and haven't changed", highlight=False)
+        wrong: Counter[bool] = Counter()
+        started = time.monotonic()
+        with (
+            ProgressReport(console) as report,
+            report.phase(f"checking {target.label}", before + due, before) as phase,
+        ):
+
+            def advance(name: str, entry: Entry) -> None:
+                wrong[bool(entry.findings)] += 1
+                phase.advance(f"{wrong[True]} with findings" if wrong[True] else "")
+
+            try:
+                check.run(sandbox, jobs or len(os.sched_getaffinity(0)), advance)
+            except KeyboardInterrupt:
+                report.say(f"stopped; {phase.done} of {before + due} tasks are done and kept, the same command goes on")
+                raise
+        seconds = time.monotonic() - started
+        manifest = check.finish()
+    groups = grouped(manifest)
+    print_findings(groups, console)
+    for line in (_summary(manifest), *([_speed(due, repeats, seconds)] if due else []), f"manifest: {manifest_file}"):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    return bool(groups)
+
+
+def _summary(manifest: Manifest) -> str:
+    wrong = sum(bool(entry.findings) for entry in manifest.tasks.values())
+    return f"{len(manifest.tasks)} tasks: {len(manifest.tasks) - wrong} without findings, {wrong} with"
+
+
+def _speed(count: int, repeats: int, seconds: float) -> str:
+    times = "once" if repeats == 1 else f"{repeats} times"
+    return f"{count} run in {duration(seconds)}, {count / seconds:.2g} tasks/s (each untouched, and solved {times})"
