@@ -19,10 +19,14 @@ from t1x.tasks.task import Task, TaskFile
 
 
 def task_texts(task: Task) -> Iterator[str]:
-    """The instruction, then each reference command and what it prints in a plain bash (only for tasks that are trusted)."""
+    """The instruction, then each reference command and what it prints in a plain bash (only for tasks that are trusted). Raises
+    `ValueError` for a task whose environment takes commands: those need a sandbox."""
+    files = [step for step in task.environment if isinstance(step, TaskFile)]
+    if len(files) < len(task.environment):
+        raise ValueError(f"task {task.name}: its environment is made by commands; make texts of tasks that start from files")
     yield task.instruction
     with tempfile.TemporaryDirectory() as folder:
-        write_files([step for step in task.environment if isinstance(step, TaskFile)], Path(folder))
+        write_files(files, Path(folder))
         for sub_goal in task.solution:
             for command in sub_goal.commands:
                 yield command

@@ -6,10 +6,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from conftest import Rig
 
 from t1x.sandbox.local import BubblewrapSandbox
 from t1x.sandbox.protocol import SandboxError
+from t1x.tasks.disk import write_files
+from t1x.tasks.folder import read_task
 from t1x.tasks.task import Run, Task, TaskFile
 
 
@@ -21,14 +22,14 @@ def run(command: str, folder: str = "/app", **variables: str) -> Run:
     return Run(command, folder, tuple(sorted(variables.items())), ".../Dockerfile:7: RUN")
 
 
-def outputs(rig: Rig, task: Task, *commands: str, **fields) -> list[str]:
+def outputs(rig, task: Task, *commands: str, **fields) -> list[str]:
     async def work(lease):
         return [(await lease.exec(command, 20)).output for command in commands]
 
     return rig.on_lease(work, task, **fields)
 
 
-def failure(rig: Rig, task: Task, **fields) -> str:
+def failure(rig, task: Task, **fields) -> str:
     with pytest.raises(SandboxError) as error:
         outputs(rig, task, "true", **fields)
     return str(error.value)
@@ -146,16 +147,15 @@ def test_a_file_is_not_written_through_a_link(rig):
     assert "the file d/x of task made can't be written: /app/d/x: d is a link or a file, not a folder" in told
 
 
-def test_deterministic_sandboxes_are_the_same_each_time(open_root):
+def test_deterministic_sandboxes_are_the_same_each_time(bubblewrap):
     task = task_of(
         run("date > now; head -c 9 /dev/urandom | od > noise; echo $$ > pid; ls -l --time-style=full-iso > list; mktemp -u >> now")
     )
-    rig = Rig("bubblewrap", open_root)
-    rig.build = lambda **fields: BubblewrapSandbox(root=open_root, **fields).build(deterministic=True)  # type: ignore[method-assign]
+    bubblewrap.build = lambda **fields: BubblewrapSandbox(root=bubblewrap.root, **fields).build(deterministic=True)
     show = "cat now noise pid list; ls -l --time-style=full-iso"
-    first = outputs(rig, task, show)
+    first = outputs(bubblewrap, task, show)
     time.sleep(1.1)
-    assert outputs(rig, task, show) == first
+    assert outputs(bubblewrap, task, show) == first
     assert "2020" in first[0]
 
 
@@ -171,3 +171,31 @@ def test_a_cancelled_creation_leaves_nothing(rig):
         return await host.create(replace(task_of(), name="next"))
 
     assert rig.on_host(work) is not None
+
+
+def test_a_task_folder_comes_to_life(bubblewrap, tmp_path):
+    dockerfile = """
+        FROM python:3.11-slim
+        WORKDIR /srv/shop
+        ENV DATA=/srv/shop/data \\
+            PATH=/srv/shop/bin:$PATH
+        COPY --chmod=755 total bin/
+        COPY *.csv data/
+        RUN cat $DATA/*.csv > all.csv \\
+            && total > total.txt
+        RUN ["/bin/sh", "-c", "rm -r data"]
+        WORKDIR empty
+        WORKDIR ..
+    """
+    files = {
+        "task.toml": "",
+        "instruction.md": "Sell.",
+        "environment/Dockerfile": dockerfile,
+        "environment/total": "#!/bin/bash\nsum=0; while read -r n; do ((sum += n)); done < all.csv; echo $sum\n",
+        "environment/a.csv": "1\n2\n",
+        "environment/b.csv": "39\n",
+        "tests/test.sh": "",
+    }
+    write_files([TaskFile(path, text.encode()) for path, text in files.items()], tmp_path)
+    printed = outputs(bubblewrap, read_task(tmp_path), 'pwd; ls; cat total.txt; echo 8 >> all.csv; total; echo "$DATA"')
+    assert printed == ["/srv/shop\nall.csv\nbin\nempty\ntotal.txt\n42\n50\n/srv/shop/data\n"]
