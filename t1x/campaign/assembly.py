@@ -16,7 +16,7 @@ from t1x.rollout.records import Trial
 from t1x.rollout.rollout import RunTrial
 from t1x.rollout.streams import stream
 from t1x.rollout.trial import run_trial
-from t1x.sandbox.protocol import SandboxHost
+from t1x.sandbox.leases import Leases
 from t1x.tasks.pool import TaskPool
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer
@@ -29,7 +29,7 @@ class Assembly:
 
     experiment: Experiment
     tokenizer: ChatTokenizer
-    host: SandboxHost
+    host: Leases
     suites: Mapping[str, TaskPool]
     """Tasks of each suite, by its name."""
     policy: MoeTransformer
@@ -58,7 +58,7 @@ class TrainingAssembly(Assembly):
 
 def trial_runner(
     experiment: Experiment,
-    host: SandboxHost,
+    host: Leases,
     tokenizer: ChatTokenizer,
     engine: EngineWorker,
     purpose: str,

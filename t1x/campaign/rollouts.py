@@ -59,7 +59,7 @@ class Rollouts:
         tasks = [self._assembly.pool[index] for index in indices]
         trials = repeated(named(purpose, step, tasks), attempts)
         pool_index = dict(zip(trials, [index for index in indices for _ in range(attempts)], strict=True))
-        with clock.measure("rollout"):
+        with clock.measure("rollout"), self._assembly.host.counting() as sandboxes:
             if (demonstrations := campaign.algorithm.demonstrator) is not None:
                 rolled = await self._demonstrated(trials, pool_index, demonstrations, f"{purpose} demonstrations {step}")
             else:
@@ -71,7 +71,7 @@ class Rollouts:
             found = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit())
         if found.own_turn_violations:
             raise StitchingError(f"{purpose} rollout {step}: {found.own_turn_violations} tokens aren't what their turns sampled")
-        metrics = rollout_metrics(rolled) | found.metrics() | clock.metrics()
+        metrics = rollout_metrics(rolled) | found.metrics() | sandboxes.metrics() | clock.metrics()
         return self._learnable(rolled, metrics, stream(campaign.seed, "order", purpose, step))
 
     def _learnable(self, rolled: RolloutBatch, metrics: dict[str, float], seed: int) -> RolledBatch:

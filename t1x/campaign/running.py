@@ -33,7 +33,7 @@ from t1x.config.digest import study_digest
 from t1x.config.mapping import to_mapping
 from t1x.config.places import shown
 from t1x.rollout.streams import stream
-from t1x.sandbox.protocol import SandboxHost
+from t1x.sandbox.leases import Leases
 from t1x.tasks.pool import TaskPool
 from t1x.tracking.protocol import Resumed, TrackedRun
 
@@ -98,7 +98,7 @@ class _Running:
         self,
         record: Run,
         experiment: Experiment,
-        host: SandboxHost,
+        host: Leases,
         starts: Mapping[str, Path],
         pools: Pools,
         console: Console,

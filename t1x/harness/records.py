@@ -13,9 +13,15 @@ class EndedBy(StrEnum):
     SANDBOX_ERROR = "sandbox_error"
     ENGINE_ERROR = "engine_error"
     VERIFIER_ERROR = "verifier_error"
+    REMOTE_DEADLINE = "remote_deadline"
     CANCELLED = "cancelled"
 
     @property
     def counts(self) -> bool:
         """Whether the verifier runs and the reward counts. The others are invalid or cancelled, never reward 0."""
         return self in (EndedBy.DONE, EndedBy.TURN_LIMIT, EndedBy.CONTEXT, EndedBy.AGENT_DEADLINE)
+
+    @property
+    def invalid(self) -> bool:
+        """Whether something broke that says nothing about the agent."""
+        return not self.counts and self is not EndedBy.CANCELLED

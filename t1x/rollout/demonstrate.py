@@ -11,7 +11,7 @@ from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 from t1x.rollout.trial import run_trial
-from t1x.sandbox.protocol import SandboxHost
+from t1x.sandbox.leases import Leases
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.stitcher import Stitcher
@@ -21,7 +21,7 @@ async def demonstrate(
     tasks: Sequence[Task],
     commands: Sequence[Sequence[str]],
     *,
-    host: SandboxHost,
+    host: Leases,
     tokenizer: ChatTokenizer,
     harness: Harness,
     stitcher: Stitcher,

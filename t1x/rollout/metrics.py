@@ -15,7 +15,8 @@ def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
 
     `rollout/assertion_share` is the mean of P/T, `rollout/ended_by/*` are shares of the admitted trials, `rollout/tokens` the
     trajectories' tokens and `rollout/loss_tokens` the sampled ones among them; `rollout/launched` = admitted + cancelled + invalid
-    + late (valid but left out: the batch was full, or another trial of its group failed). `rollout/retention/*` as in `retention`.
+    + late (valid but left out: the batch was full, or another trial of its group failed). `rollout/invalid/*` count the invalid
+    ones by what ended them. `rollout/retention/*` as in `retention`.
     `time/trial_*` are mean seconds by phase."""
     metrics: dict[str, float] = {}
     admitted = batch.admitted
@@ -44,6 +45,8 @@ def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
         "rollout/late": float(late),
         "rollout/invalid": float(len(batch.others) - cancelled - late),
     }
+    broken = Counter(trial.ended_by for trial in batch.others)
+    metrics |= {f"rollout/invalid/{reason}": float(broken[reason]) for reason in EndedBy if reason.invalid}
     metrics |= {f"rollout/retention/{name}": share for name, share in retention(batch).items()}
     return metrics | _phases(admitted)
 

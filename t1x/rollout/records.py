@@ -24,7 +24,7 @@ class Trial:
     transcript: tuple[tuple[str, str], ...]
     """(role, text) in order, for readers."""
     timings: dict[str, float] = field(default_factory=dict)
-    """Seconds by phase: `create`, `agent`, `verify`, `destroy`."""
+    """Seconds by phase: `wait` (for a place, before its sandbox is made), `create`, `agent`, `verify`, `destroy`."""
     error: str = ""
     """What went wrong, for a reader, where the trial is invalid."""
 

@@ -3,14 +3,15 @@
 Invariants:
 - the sandbox is destroyed and the engine's session released, however the trial ends;
 - what fails in the sandbox, the engine or the verifier makes a trial invalid, and is never worth a reward of 0;
+- so does the sandbox's remote deadline, whatever the trial does then;
 - a cancelled trial keeps the turns it has.
 """
 
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from t1x.engine.protocol import Decoding, EngineError, EngineWorker
 from t1x.grading.report import VerifierReport
@@ -20,7 +21,8 @@ from t1x.harness.harness import Harness
 from t1x.harness.records import EndedBy
 from t1x.rollout.cleanup import undisturbed
 from t1x.rollout.records import Trial
-from t1x.sandbox.protocol import SandboxError, SandboxHost, SandboxLease
+from t1x.sandbox.leases import Lease, Leases, RemoteDeadlineError
+from t1x.sandbox.protocol import SandboxError, SandboxLease
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.records import Trajectory, Turn
@@ -34,6 +36,7 @@ class _Recorder:
         self.turns: list[Turn] = []
         self.transcript: list[tuple[str, str]] = []
         self.timings: dict[str, float] = {}
+        self.last_phase = ""
 
     def turn(self, turn: Turn) -> None:
         self.turns.append(turn)
@@ -44,6 +47,7 @@ class _Recorder:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
+        self.last_phase = name
         try:
             yield
         finally:
@@ -54,7 +58,7 @@ async def run_trial(
     task: Task,
     *,
     trial_id: str,
-    host: SandboxHost,
+    host: Leases,
     engine: EngineWorker,
     tokenizer: ChatTokenizer,
     harness: Harness,
@@ -69,7 +73,7 @@ async def run_trial(
     Cancelling the asyncio task that runs it ends the trial in order and *returns* it, ended by `CANCELLED`; so give it a task
     of its own, as `rollout` does. Anything unexpected (`StitchingError`, a refused prompt) is raised after the clean-up."""
     record = _Recorder()
-    lease: SandboxLease | None = None
+    lease: Lease | None = None
     report: VerifierReport | None = None
     worth: float | None = None
     trajectories: list[Trajectory] = []
@@ -78,17 +82,21 @@ async def run_trial(
         try:
             with record.phase("create"):
                 lease = await host.create(task)
-            with record.phase("agent"):
-                ended_by = await _agent(task, lease, engine, trial_id, tokenizer, harness, decoding, seed_for, record)
-            if reward is not None:
-                with record.phase("verify"):
-                    report = await verify(lease, task)
+            record.timings |= {"wait": lease.waited, "create": record.timings["create"] - lease.waited}
+            async with _remote_deadline(lease, record):
+                with record.phase("agent"):
+                    ended_by = await _agent(task, lease, engine, trial_id, tokenizer, harness, decoding, seed_for, record)
+                if reward is not None:
+                    with record.phase("verify"):
+                        report = await verify(lease, task)
         finally:
             if lease is not None:
                 with record.phase("destroy"):
                     await undisturbed(lease.destroy())
     except asyncio.CancelledError:
         ended_by = EndedBy.CANCELLED
+    except RemoteDeadlineError as failure:
+        ended_by, error = EndedBy.REMOTE_DEADLINE, str(failure)
     except SandboxError as failure:
         ended_by, error = EndedBy.SANDBOX_ERROR, str(failure)
     except EngineError as failure:
@@ -116,6 +124,19 @@ async def run_trial(
         timings=record.timings,
         error=error,
     )
+
+
+@asynccontextmanager
+async def _remote_deadline(lease: Lease, record: _Recorder) -> AsyncIterator[None]:
+    """Ends what is done in it when the sandbox has lived for long enough. Raises `RemoteDeadlineError`."""
+    deadline = asyncio.timeout_at(lease.ends_at)
+    try:
+        async with deadline:
+            yield
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+        raise RemoteDeadlineError(f"the trial reached its sandbox's remote_deadline in phase {record.last_phase!r}") from error
 
 
 def _spent(turns: list[Turn]) -> Spent:

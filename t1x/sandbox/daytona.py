@@ -27,15 +27,13 @@ class DaytonaSandbox(Sandbox):
     network_block: Annotated[bool, Role.PLACEMENT] = False
     """Whether sandboxes have no network. The report's have one: an agent downloads in section 13."""
     creates_per_second: Annotated[float, Role.PLACEMENT, Field(gt=0)] = 6.0
-    """Rate of the token bucket that paces creation (report, section 7.4)."""
-    create_burst: Annotated[int, Role.PLACEMENT, Field(ge=1)] = 6
-    """Creations that the bucket lets through at once (not stated in the report)."""
+    """Rate of the token bucket that paces creation, a second (report, section 7.4)."""
     quota_per_minute: Annotated[int, Role.PLACEMENT, Field(ge=1)] = 600
     """Creations a minute that the provider allows (report, section 7.4)."""
-    remote_deadline: Annotated[float, Role.SCALE, Field(gt=0)] = 5400.0
-    """Seconds after which a trial is ended, whatever it does (report, section 7.4)."""
     setup_deadline: Annotated[float, Role.SCALE, Field(gt=0)] = 900.0
     """Seconds that creating a sandbox may take; what the report's deadlines of agent (3600) and verifier (900) leave."""
+    remote_deadline: Annotated[float, Role.SCALE, Field(gt=0)] = 5400.0
+    """Seconds after which a trial is ended, whatever it does, counted from the creation of its sandbox (report, section 7.4)."""
     delete_backstop: Annotated[float, Role.PLACEMENT, Field(gt=0)] = 900.0
     """Seconds beyond `remote_deadline` after which the provider itself stops and deletes a sandbox, running or not, in case its
     deletion was lost (report, section 7.4: what deletes only suspended ones leaks)."""
@@ -58,15 +56,6 @@ class DaytonaSandbox(Sandbox):
                 f"sandboxes a minute, but quota_per_minute is {self.quota_per_minute}; lower the rate"
             )
         return self
-
-    def objection(self, agent: float, verifier: float) -> str:
-        needed = self.setup_deadline + agent + verifier
-        if needed <= self.remote_deadline:
-            return ""
-        return (
-            f"setup_deadline ({self.setup_deadline:g} s), agent_deadline ({agent:g} s) and verifier_deadline ({verifier:g} s) take "
-            f"{needed:g} s, but remote_deadline ends a trial after {self.remote_deadline:g} s; raise it or lower the others"
-        )
 
     def missing(self) -> list[str]:
         key = variable(self.api_key_variable, "the key of your Daytona account")

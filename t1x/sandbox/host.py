@@ -22,14 +22,11 @@ _REMOVING = 4
 class LocalHost:
     """See `SandboxHost`. Belongs to one event loop, and its sandboxes to that loop's thread."""
 
-    def __init__(
-        self, run_folder: RunFolder, users: Users, isolation: Isolation, totals: Totals, output_limit: int, concurrency: int
-    ) -> None:
+    def __init__(self, run_folder: RunFolder, users: Users, isolation: Isolation, totals: Totals, output_limit: int) -> None:
         self._run_folder = run_folder
         self._users = users
         self._isolation = isolation
         self._output_limit = output_limit
-        self._slots = asyncio.Semaphore(concurrency)
         self._leases: dict[str, LocalLease] = {}
         self._watch = Watch(totals, self._leases)
         self._workers = ThreadPoolExecutor(_REMOVING, "t1x-remove")
@@ -37,32 +34,31 @@ class LocalHost:
         self._numbers = count()
 
     async def create(self, task: Task) -> LocalLease:
-        async with self._slots:
-            if self._closed:
-                raise SandboxError("no sandbox is created any more: the host is closed")
-            id = f"{next(self._numbers)}"
-            user = self._users.take()
-            try:
-                trial = TrialFolder(self._run_folder.path / id, task.workdir, user)
-            except OSError as error:
-                self._users.give_back(user)
-                raise SandboxError(f"a sandbox's folder can't be made in {self._run_folder.path}: {error.strerror}") from error
-            except ValueError as error:
-                self._users.give_back(user)
-                raise ValueError(f"task {task.name}: {error}") from error
-            lease = LocalLease(id, self._isolation, trial, dict(task.variables), self._output_limit, self._workers, self._forget)
-            self._leases[id] = lease
-            self._watch.wake()
-            try:
-                await build(task, trial, lease)
-                await lease.start()
-            except OSError as error:
-                await lease.destroy()
-                raise SandboxError(f"the sandbox of task {task.name} can't be started: {error}") from error
-            except BaseException:
-                await lease.destroy()
-                raise
-            return lease
+        if self._closed:
+            raise SandboxError("no sandbox is created any more: the host is closed")
+        id = f"{next(self._numbers)}"
+        user = self._users.take()
+        try:
+            trial = TrialFolder(self._run_folder.path / id, task.workdir, user)
+        except OSError as error:
+            self._users.give_back(user)
+            raise SandboxError(f"a sandbox's folder can't be made in {self._run_folder.path}: {error.strerror}") from error
+        except ValueError as error:
+            self._users.give_back(user)
+            raise ValueError(f"task {task.name}: {error}") from error
+        lease = LocalLease(id, self._isolation, trial, dict(task.variables), self._output_limit, self._workers, self._forget)
+        self._leases[id] = lease
+        self._watch.wake()
+        try:
+            await build(task, trial, lease)
+            await lease.start()
+        except OSError as error:
+            await lease.destroy()
+            raise SandboxError(f"the sandbox of task {task.name} can't be started: {error}") from error
+        except BaseException:
+            await lease.destroy()
+            raise
+        return lease
 
     async def close(self) -> None:
         self._closed = True

@@ -61,7 +61,7 @@ class BubblewrapSandbox(LocalLimits, Sandbox):
 
         return program(COMPILER, INSTALL)
 
-    def build(self, deterministic: bool = False) -> SandboxHost:
+    def build_host(self, deterministic: bool) -> SandboxHost:
         from t1x.sandbox.local_build import build_bubblewrap
 
         return build_bubblewrap(self, deterministic)
@@ -73,13 +73,13 @@ class ProcessSandbox(LocalLimits, Sandbox):
     def indeterminism(self) -> str:
         return "commands see this machine's clock, files and processes; use @BubblewrapSandbox()"
 
-    def build(self, deterministic: bool = False) -> SandboxHost:
+    def build_host(self, deterministic: bool) -> SandboxHost:
         from t1x.sandbox.local_build import build_process
 
         if deterministic:
             raise ValueError(f"ProcessSandbox can't be deterministic: {self.indeterminism()}")
         warnings.warn(
             "ProcessSandbox isolates nothing: commands see this machine's files and its network, and can tamper with the verifier",
-            stacklevel=2,
+            stacklevel=3,
         )
         return build_process(self)

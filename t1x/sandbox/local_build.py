@@ -45,4 +45,4 @@ def _limits(spec: LocalLimits) -> Limits:
 
 def _host(spec: LocalLimits, run_folder: RunFolder, users: Users, isolation: Isolation) -> LocalHost:
     totals = Totals(spec.disk, spec.files, spec.total_memory)
-    return LocalHost(run_folder, users, isolation, totals, spec.output_limit, spec.create_concurrency)
+    return LocalHost(run_folder, users, isolation, totals, spec.output_limit)

@@ -11,10 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
-from t1x.config import Component
+from pydantic import Field
+
+from t1x.config import Component, Role
 from t1x.tasks.task import Task
+
+if TYPE_CHECKING:
+    from t1x.sandbox.leases import Leases
 
 
 class SandboxError(RuntimeError):
@@ -93,9 +98,32 @@ class SandboxHost(Protocol):
 class Sandbox(Component):
     """Where agents' commands run."""
 
+    per_node: Annotated[int | None, Role.PLACEMENT, Field(ge=1)] = None
+    """Sandboxes that one node hosts at a time (report, section 7.4: 35 at batch 256, 70 to 94 at batch 512); who comes later waits,
+    first come, first served. No limit of its own where None: there are as many as trials, `Experiment.concurrency`."""
+    create_concurrency: Annotated[int | None, Role.PLACEMENT, Field(ge=1)] = None
+    """Sandboxes being created at a time; the others wait. No limit where None."""
+    creates_per_second: Annotated[float | None, Role.PLACEMENT, Field(gt=0)] = None
+    """Rate of the token bucket that paces creation, a second (report, section 7.4: 6); as fast as it goes where None."""
+    create_burst: Annotated[int, Role.PLACEMENT, Field(ge=1)] = 6
+    """Creations that the bucket lets through at once (not stated in the report)."""
+    setup_deadline: Annotated[float | None, Role.SCALE, Field(gt=0)] = None
+    """Seconds that creating a sandbox may take, with the commands that make the task's environment; no limit where None."""
+    remote_deadline: Annotated[float | None, Role.SCALE, Field(gt=0)] = None
+    """Seconds after which a trial is ended, whatever it does, counted from the creation of its sandbox (report, section 7.4: 5400);
+    no limit where None."""
+
     def objection(self, agent: float, verifier: float) -> str:
         """Why it can't host trials whose agent and verifier have so many seconds, and what to set; empty where it can."""
-        return ""
+        parts = {"setup_deadline": self.setup_deadline or 0.0, "agent_deadline": agent, "verifier_deadline": verifier}
+        if self.remote_deadline is None or (needed := sum(parts.values())) <= self.remote_deadline:
+            return ""
+        *first, last = [f"{name} ({seconds:g} s)" for name, seconds in parts.items() if seconds]
+        together = f"{', '.join(first)} and {last} take" if first else f"{last} takes"
+        return (
+            f"{together} {needed:g} s, but remote_deadline ends a trial after {self.remote_deadline:g} s; raise it or lower the "
+            f"others"
+        )
 
     def indeterminism(self) -> str:
         """Why what commands see may depend on when and beside what they run, and what to set; empty where it can be built so that
@@ -106,7 +134,13 @@ class Sandbox(Component):
         """What this machine lacks for it to be deterministic, beyond `missing`."""
         return []
 
-    def build(self, deterministic: bool = False) -> SandboxHost:
-        """Checks the host and returns the factory; where it is `deterministic`, what commands see doesn't depend on when and beside
-        what they run. Raises `ValueError` that says what the host lacks and how to allow it."""
+    def build(self, deterministic: bool = False) -> "Leases":
+        """Checks the host and returns the factory, under this component's limits; where it is `deterministic`, what commands see
+        doesn't depend on when and beside what they run. Raises `ValueError` that says what the host lacks and how to allow it."""
+        from t1x.sandbox.leases import Leases
+
+        return Leases(self.build_host(deterministic), self)
+
+    def build_host(self, deterministic: bool) -> SandboxHost:
+        """The backend's own factory, for `build`."""
         raise NotImplementedError

@@ -110,7 +110,7 @@ def test_the_reference_solution_from_lease_to_reward(folder):
     assert trial.reward == TASK.assertions / 20
     assert len(trial.turns) == len(REFERENCE) + 1
     assert [text for role, text in trial.transcript if role == "assistant"] == [*REFERENCE, "done"]
-    assert set(trial.timings) == {"create", "agent", "verify", "destroy"}
+    assert set(trial.timings) == {"wait", "create", "agent", "verify", "destroy"}
     (trajectory,) = trial.trajectories
     assert tokenizer.decode(trajectory.token_ids[trajectory.loss_mask]) == "".join([*REFERENCE, "done"])
     assert audit(trial.turns, trial.trajectories).own_turn_violations == 0
