@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from t1x.curation.assertless import assertless
 from t1x.curation.attempt import Attempt
 from t1x.grading.report import VerifierReport
-from t1x.tasks.manifest import Entry, Finding, Seconds
+from t1x.tasks.manifest import Entry, Fault, Finding, Seconds
 from t1x.tasks.task import Task
 
 NEAR = 0.5
@@ -52,9 +52,14 @@ def _verifier(task: Task, untouched: Attempt, solved: Sequence[Attempt]) -> list
     for where, each in when:
         cause = each.report.cause
         if cause is not None and cause not in told:
-            fault = "in_process" if cause == "in_process" else "verifier_unusable"
-            told[cause] = Finding(fault=fault, detail=plain(f"{cause}, {where}: {each.report.detail}"))
+            told[cause] = Finding(fault=_fault(each.report), detail=plain(f"{cause}, {where}: {each.report.detail}"))
     return list(told.values())
+
+
+def _fault(report: VerifierReport) -> Fault:
+    if report.cause == "test_set_mismatch" and report.expected is None:
+        return "asserts_nothing"  # nobody has said how many there are, so the only wrong number is none
+    return "in_process" if report.cause == "in_process" else "verifier_unusable"
 
 
 def _untouched(task: Task, report: VerifierReport) -> list[Finding]:

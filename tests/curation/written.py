@@ -164,8 +164,8 @@ git log -3 --reverse --format=%s main > /app/found.txt
     written(
         "sqlite-report",
         """/app/shop.db is an SQLite database with the tables orders and customers. Write the ten customers with the greatest
-turnover of 2023 to /app/top.csv with the columns name, orders, turnover (two decimals), the greatest first. Cancelled orders don't count.
-Some customers stand in the table twice under the same e-mail address; treat those as one.""",
+turnover of 2023 to /app/top.csv with the columns name, orders, turnover (two decimals), the greatest first. Cancelled orders
+don't count. Some customers stand in the table twice under the same e-mail address; treat those as one.""",
         """import csv
 
 

@@ -1,0 +1,3 @@
+#!/bin/bash
+echo 43 > answer.txt
+ls nowhere

@@ -1,0 +1,40 @@
+"""Pools of tasks on disk, and checks of them in real sandboxes."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from t1x.curation.candidates import candidates
+from t1x.curation.check import Check
+from t1x.sandbox.local import BubblewrapSandbox
+from t1x.tasks.manifest import Manifest, Settings
+from t1x.tasks.pool import Pool
+
+collect_ignore = ["broken"]
+
+Checked = Callable[..., Manifest]
+
+
+@pytest.fixture
+def sandboxes() -> Iterator[Path]:
+    """A folder that sandboxes can be made in, empty again after the test."""
+    with tempfile.TemporaryDirectory(prefix="t1x-test-") as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+        assert list(path.iterdir()) == [], "a sandbox left something behind"
+
+
+@pytest.fixture
+def checked(sandboxes: Path, tmp_path: Path) -> Checked:
+    """Checks a pool; `ran` is extended by the names of the tasks that were run."""
+
+    def check(pool: Pool, repeats: int = 2, fresh: bool = False, ran: list[str] | None = None) -> Manifest:
+        settings = Settings(sandbox="BubblewrapSandbox", repeats=repeats)
+        with Check(candidates(pool), tmp_path / "manifest.json", settings, fresh) as run:
+            run.run(BubblewrapSandbox(root=sandboxes), 2, lambda name, entry: None if ran is None else ran.append(name))
+            return run.finish()
+
+    return check

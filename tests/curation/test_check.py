@@ -1,0 +1,72 @@
+"""Pools are judged by running them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from t1x.tasks.folder import FolderPool
+from t1x.tasks.manifest import read_manifest
+from t1x.tasks.synthetic import SyntheticPool
+
+BROKEN = Path(__file__).parent / "broken"
+FAULT = {
+    "failing_solution": ("solution_fails", "1 of 2 assertions fail: answer.txt holds 42; exit status 2; it printed: ls:"),
+    "slow_solution": ("solution_fails", "ran out of the agent's 0.5 s"),
+    "passes_untouched": ("passes_untouched", "all 1 assertions hold"),
+    "no_assertion": ("asserts_nothing", "no assertion is reported"),
+    "flaky": ("flaky", "ball"),
+    "hanging_verifier": ("verifier_unusable", "timeout"),
+    "crashing_verifier": ("verifier_unusable", "missing"),
+    "bad_report": ("verifier_unusable", "truncated"),
+    "unknown_instruction": ("unreadable", "Dockerfile:3: VOLUME"),
+    "malformed_toml": ("unreadable", "task.toml: not valid TOML"),
+    "missing_tests": ("unreadable", "test.sh: missing"),
+    "twin": ("duplicate", "as fine"),
+    "failing_run": ("environment_fails", "Dockerfile:3: RUN"),
+    "no_solution": ("no_solution", "solve.sh"),
+}
+
+
+def test_each_broken_task_is_named_with_its_fault_and_nothing_else_is(checked):
+    manifest = checked(FolderPool(path=BROKEN), repeats=3)
+    assert set(manifest.tasks) == {*FAULT, "fine"}
+    found = {name: [each.fault for each in entry.findings] for name, entry in manifest.tasks.items()}
+    assert found == {"fine": [], **{name: [fault] for name, (fault, _) in FAULT.items()}}
+    for name, (_, said) in FAULT.items():
+        assert said in manifest.tasks[name].findings[0].detail
+    assert manifest.tasks["fine"].assertions == ("answer.txt is there", "answer.txt holds 42")
+    assert manifest.tasks["fine"].baseline == ()
+    assert manifest.tasks["passes_untouched"].baseline == ("the work folder is there",)
+    assert manifest.tasks["bad_report"].baseline is None
+
+
+@pytest.mark.parametrize("split", ["demo", "train", "validation", "held_out", "held_out_families"])
+def test_every_bundled_reference_passes_and_nothing_untouched_does(split, checked):
+    manifest = checked(SyntheticPool(split=split, size=12), repeats=1)
+    assert len(manifest.tasks) == 12
+    for entry in manifest.tasks.values():
+        assert entry.findings == ()
+        assert entry.baseline is not None
+        assert len(entry.baseline) < len(entry.assertions)
+
+
+def test_only_what_has_changed_is_run_again(checked, tmp_path):
+    pool = tmp_path / "pool"
+    for name in ("fine", "failing_solution", "malformed_toml"):
+        shutil.copytree(BROKEN / name, pool / name)
+    first, again, mended, anew = [], [], [], []
+    before = checked(FolderPool(path=pool), ran=first)
+    assert sorted(first) == ["failing_solution", "fine"]
+    assert checked(FolderPool(path=pool), ran=again) == before
+    assert again == []
+    shutil.copy(BROKEN / "fine/solution/solve.sh", pool / "failing_solution/solution/solve.sh")
+    shutil.copy(BROKEN / "fine/task.toml", pool / "malformed_toml/task.toml")
+    after = checked(FolderPool(path=pool), ran=mended)
+    assert sorted(mended) == ["failing_solution", "malformed_toml"]
+    assert [entry.findings for entry in after.tasks.values()] == [(), (), ()]
+    assert read_manifest(tmp_path / "manifest.json") == after
+    checked(FolderPool(path=pool), ran=anew, fresh=True)
+    assert sorted(anew) == ["failing_solution", "fine", "malformed_toml"]
+    checked(FolderPool(path=pool), repeats=1, ran=anew)
+    assert len(anew) == 6, "other settings begin anew"
