@@ -9,7 +9,7 @@ from t1x.tasks.export import export_pool
 from t1x.tasks.folder import FolderPool
 from t1x.tasks.solve_script import read_script, write_script
 from t1x.tasks.synthetic import SyntheticPool
-from t1x.tasks.task import SubGoal, Task, TaskFile
+from t1x.tasks.task import Run, SubGoal, Task, TaskFile
 
 
 class Tasks(list):
@@ -67,6 +67,63 @@ def test_awkward_task_survives_the_round_trip(tmp_path):
     )
     export_pool(Tasks([awkward, script]), tmp_path / "out")
     assert read(tmp_path / "out") == [awkward, script]
+
+
+def test_environment_verifier_and_deadlines_survive_the_round_trip(tmp_path):
+    steps = (
+        TaskFile("a", b"1"),
+        Run("cat a > b", "/app", (("A", "x y"),)),
+        TaskFile("a", b"2"),
+        Run("x \\", "/app/c", (("A", "x y"),)),
+    )
+    tests = {"pytest": TaskFile("test_it.py", b""), "script": TaskFile("test.sh", b""), "harbor": TaskFile("test.sh", b"")}
+    tasks = [
+        Task(
+            mode,
+            "x",
+            steps,
+            (file,),
+            (),
+            variables=(("A", "x y"), ("B", "$A")),
+            verifier=mode,
+            build_timeout=1.5,
+            verifier_timeout=2.5,
+        )
+        for mode, file in sorted(tests.items())
+    ]
+    export_pool(Tasks(tasks), tmp_path / "out")
+    assert read(tmp_path / "out") == sorted(tasks, key=lambda task: task.name)
+
+
+MODES = {
+    "test.sh": "script",
+    "test.sh verify.py": "script",
+    "test.sh test_more.py": "script",
+    "test.sh test_outputs.py": "pytest",
+    "test_outputs.py": "pytest",
+    "deep/test_x.py": "pytest",
+}
+
+
+@pytest.mark.parametrize("tests", MODES)
+def test_how_tests_are_run_where_the_task_does_not_say(tests, tmp_path):
+    folder = minimal(tmp_path / "one")
+    (folder / "tests" / "test.sh").unlink()
+    for name in tests.split():
+        write(folder, f"tests/{name}", "")
+    (task,) = read(tmp_path)
+    assert task.verifier == MODES[tests]
+
+
+def test_harbors_other_settings_are_read_over(tmp_path):
+    folder = minimal(tmp_path / "one")
+    settings = (
+        'docker_image = "x"\ncpus = 2\nmemory_mb = 9\nstorage_mb = 9\ngpus = 0\nallow_internet = true\nbuild_timeout_sec = 30'
+    )
+    write(folder, "task.toml", f'[environment]\n{settings}\n[verifier]\nmode = "harbor"\nenv = {{ A = "1" }}\n')
+    (task,) = read(tmp_path)
+    assert task.build_timeout == 30
+    assert task.verifier == "harbor"
 
 
 def test_exported_solution_runs_as_it_stands(grade, shell, tmp_path):
