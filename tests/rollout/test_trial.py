@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from t1x.harness.shell import ShellHarness
 from t1x.rollout.trial import run_trial
 from t1x.sandbox.local import BubblewrapSandbox
 from t1x.tasks.synthetic import SyntheticPool
-from t1x.tasks.task import TaskFile
+from t1x.tasks.task import Run, TaskFile
 from t1x.text.bundled import BundledTokenizer
 from t1x.trajectory.audit import audit
 from t1x.trajectory.stitcher import RoutingRecordError, TokenStitcher
@@ -73,8 +74,8 @@ def alive(command):
 class Attempt:
     """One trial in a host of its own; afterwards nothing may be left of it."""
 
-    def __init__(self, folder, commands=(), script=None, task=TASK, **changes):
-        self.folder, self.task = folder, task
+    def __init__(self, folder, commands=(), script=None, task=TASK, sandbox=None, **changes):
+        self.folder, self.task, self.sandbox = folder, task, sandbox or {}
         self.engine = Engine(harness.script(commands, tokenizer) if script is None else script)
         self.changes = {"harness": harness, "reward": TestCountReward(), "engine": self.engine} | changes
 
@@ -83,7 +84,7 @@ class Attempt:
         return await run_trial(self.task, **(defaults | self.changes), decoding=Decoding(1.0), seed_for=lambda turn: turn)
 
     async def play(self, meanwhile=None):
-        host = BubblewrapSandbox(root=self.folder).build()
+        host = BubblewrapSandbox(root=self.folder, **self.sandbox).build()
         try:
             (run_folder,) = self.folder.iterdir()
             before = sorted(run_folder.iterdir())
@@ -94,6 +95,7 @@ class Attempt:
             assert sorted(run_folder.iterdir()) == before
             assert self.engine.released in (["t"], [])
             assert not alive(SLEEP)
+            assert host.living == 0
             return running.result()
         finally:
             await host.close()
@@ -255,6 +257,92 @@ def test_a_trial_can_be_cancelled_while_it_is_verified(folder):
     trial = Attempt(folder, REFERENCE, task=task)(cancel)
     assert (trial.ended_by, trial.reward, trial.report) == (EndedBy.CANCELLED, None, None)
     assert len(trial.turns) == len(REFERENCE) + 1
+
+
+class Silent(Engine):
+    """Never answers."""
+
+    async def generate(self, prompt_ids, sampling, session):
+        await asyncio.sleep(600)
+
+
+SLOW_VERIFIER = dataclasses.replace(TASK, tests=(TaskFile("test.sh", f"exec {SLEEP}\n".encode()),))
+SLOW_SETUP = dataclasses.replace(TASK, environment=(*TASK.environment, Run(SLEEP, "/app")))
+
+
+@pytest.mark.parametrize(
+    ("phase", "given"),
+    [
+        ("agent", {"commands": [SLEEP]}),
+        ("agent", {"engine": Silent([])}),
+        ("verify", {"commands": REFERENCE, "task": SLOW_VERIFIER}),
+    ],
+)
+def test_the_remote_deadline_ends_a_trial_whatever_it_does(folder, phase, given):
+    trial = Attempt(folder, sandbox={"remote_deadline": 2.0}, **given)()
+    assert trial.ended_by is EndedBy.REMOTE_DEADLINE
+    assert trial.error == f"the trial reached its sandbox's remote_deadline in phase '{phase}'"
+    assert (trial.reward, trial.report, trial.trajectories) == (None, None, ())
+    assert trial.timings["create"] + sum(trial.timings.get(name, 0.0) for name in ("agent", "verify")) >= 2.0
+
+
+def test_an_agents_own_deadline_comes_before_the_remote_one(folder):
+    task = dataclasses.replace(TASK, agent_timeout=1.0)
+    trial = Attempt(folder, [*REFERENCE, SLEEP], task=task, sandbox={"remote_deadline": 120.0})()
+    assert (trial.ended_by, trial.report.resolved) == (EndedBy.AGENT_DEADLINE, True)
+
+
+@pytest.mark.parametrize(
+    ("terms", "ended_by"),
+    [
+        ({"setup_deadline": 1.0}, EndedBy.SANDBOX_ERROR),
+        ({"setup_deadline": 1.0, "remote_deadline": 60.0}, EndedBy.SANDBOX_ERROR),
+        ({"remote_deadline": 1.0}, EndedBy.REMOTE_DEADLINE),
+    ],
+)
+def test_the_commands_that_make_an_environment_are_part_of_the_setup(folder, terms, ended_by):
+    trial = Attempt(folder, task=SLOW_SETUP, sandbox=terms)()
+    assert trial.ended_by is ended_by
+    assert "its sandbox wasn't made within " + next(iter(terms)) in trial.error
+    assert (trial.reward, trial.report, trial.turns) == (None, None, ())
+
+
+ENDS = {
+    EndedBy.DONE: {"commands": REFERENCE},
+    EndedBy.TURN_LIMIT: {"commands": REFERENCE, "harness": harness.model_copy(update={"max_turns": 1})},
+    EndedBy.CONTEXT: {"commands": ["ls"] * 50, "harness": harness.model_copy(update={"max_turns": 60, "context_tokens": 250})},
+    EndedBy.AGENT_DEADLINE: {"commands": [SLEEP], "task": dataclasses.replace(TASK, agent_timeout=0.5)},
+    EndedBy.SANDBOX_ERROR: {"commands": ["ls"], "harness": Gone()},
+    EndedBy.ENGINE_ERROR: {"script": []},
+    EndedBy.VERIFIER_ERROR: {"task": dataclasses.replace(SLOW_VERIFIER, verifier_timeout=0.5)},
+    EndedBy.REMOTE_DEADLINE: {"commands": [SLEEP], "sandbox": {"remote_deadline": 2.0}},
+    EndedBy.CANCELLED: {"commands": [SLEEP]},
+}
+"""How each end is brought about."""
+TABLE = re.findall(
+    r"^\| (`.*?) \| (yes|no).*? \| (counts|is invalid|is neither):",
+    Path(__file__).parents[2].joinpath("docs", "sandboxes.md").read_text().partition("## How a trial ends")[2],
+    re.MULTILINE,
+)
+"""Each row's ends, whether the verifier runs, and what becomes of the trial, as the page tells it."""
+
+
+@pytest.mark.parametrize(("end", "verified", "becomes"), [(end, *row) for ends, *row in TABLE for end in re.findall(r"\w+", ends)])
+def test_the_table_of_ends(folder, end, verified, becomes):
+    async def cancel(running):
+        await started(SLEEP)
+        running.cancel()
+
+    trial = Attempt(folder, **ENDS[EndedBy(end)])(cancel if end == "cancelled" else None)
+    assert trial.ended_by == end
+    assert (trial.report is not None and trial.report.cause is None) == (verified == "yes")
+    assert (trial.reward is not None) == trial.ended_by.counts == (becomes == "counts")
+    assert bool(trial.trajectories) == (becomes == "counts" and len(trial.turns) > 0)
+    assert trial.ended_by.invalid == (becomes == "is invalid") == bool(trial.error)
+
+
+def test_the_table_has_every_end_once():
+    assert sorted(end for ends, *_ in TABLE for end in re.findall(r"\w+", ends)) == sorted(EndedBy)
 
 
 class Short(Engine):
