@@ -7,7 +7,7 @@ from t1x.campaign.assembly import Assembly, first
 from t1x.campaign.progress import Phase
 from t1x.campaign.start import SupervisedStart
 from t1x.campaign.validity import failure
-from t1x.grading.reward import Reward
+from t1x.grading.reward import BinaryReward, Reward
 from t1x.harness.records import EndedBy
 from t1x.rollout.demonstrate import demonstrate
 from t1x.rollout.evaluation import evaluation_metrics
@@ -22,7 +22,7 @@ async def imitate(start: SupervisedStart, assembly: Assembly) -> None:
     """Logs the demonstrations' own resolved rate and `sft/loss` (nats a token)."""
     tasks = first(start.pool.build(), start.tasks)
     with assembly.progress.phase("recording demonstrations", len(tasks)) as phase:
-        verified = await _record(start, assembly, tasks[: start.verified], 0, assembly.experiment.reward, phase)
+        verified = await _record(start, assembly, tasks[: start.verified], 0, BinaryReward(), phase)
         others = await _record(start, assembly, tasks[start.verified :], len(verified), None, phase)
     whole = [trial for trial in (*verified, *others) if trial.ended_by is EndedBy.DONE]
     if not whole:

@@ -8,6 +8,7 @@ from rich.console import Console
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.identity import Prerequisite, resolve_starts, run_digest_with, with_name
+from t1x.campaign.payable import check_payable
 from t1x.campaign.record import Run, Status
 from t1x.campaign.resume import Found, Resume, find, interrupted
 from t1x.campaign.running import Pools, run_tracked
@@ -61,9 +62,10 @@ def _run_start(start: Prerequisite) -> Run:
 
 
 def _opened(experiment: Experiment) -> Pools:
-    """The tasks. Raises `ValueError` for a pool or a start that can't be."""
+    """The tasks. Raises `ValueError` for a pool, a reward or a start that can't be."""
     training = experiment.pool.build() if isinstance(experiment, Campaign) else None
     suites = {suite.name: suite.pool.build() for suite in experiment.suites}
+    check_payable(experiment, training, suites)
     experiment.start.check(experiment.model)
     if isinstance(experiment, Campaign) and experiment.critic_start is not None:
         experiment.critic_start.check(experiment.model, critic=True)

@@ -102,6 +102,7 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
         "Campaign.start = @ScratchStart()",
         "Campaign.pool = @FolderPool()",
         f"FolderPool.path = '{pool}'",
+        "TestCountReward.exclude_baseline = False",
         "Campaign.suites = []",
     )
     process = start(command_line(with_store(runs), sandboxes, *changes))
