@@ -30,8 +30,8 @@ class CheckedTasks:
         entries = [(folder, self._entry(folder)) for folder in folders]
         if unchecked := [folder.name for folder, entry in entries if entry is None]:
             raise ValueError(
-                f"{self._pool}: FolderPool.without leaves out tasks with {', '.join(faults)}, but {len(unchecked)} of its tasks haven't "
-                f"been checked as they are, such as {unchecked[0]}; run `t1x tasks check {self._pool}`"
+                f"{self._pool}: FolderPool.without leaves out tasks with {', '.join(faults)}, but {len(unchecked)} of its "
+                f"tasks haven't been checked as they are, such as {unchecked[0]}; run `t1x tasks check {self._pool}`"
             )
         left = [folder for folder, entry in entries if entry and not any(found.fault in faults for found in entry.findings)]
         if not left:
@@ -53,8 +53,8 @@ class CheckedTasks:
         """Warns of entries that were left alone."""
         if self._stale:
             warnings.warn(
-                f"{self._pool / NAME}: {len(self._stale)} of its tasks, such as {self._stale[0]}, have changed since they were checked, "
-                f"so what it says about them isn't used; run `t1x tasks check {self._pool}`",
+                f"{self._pool / NAME}: {len(self._stale)} of its tasks, such as {self._stale[0]}, have changed since they were "
+                f"checked, so what it says about them isn't used; run `t1x tasks check {self._pool}`",
                 stacklevel=2,
             )
 
