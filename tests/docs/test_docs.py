@@ -1,5 +1,6 @@
 """What the README and docs/ tell a reader to do, done."""
 
+import doctest
 import re
 import shlex
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from t1x.cli.catalog import catalog
 from t1x.config import ConfigError, discover, load
 from t1x.engine.protocol import Completion
 from t1x.grading.report import VerifierReport
+from t1x.grading.reward import LengthPenalty, Spent, TestCountReward
 from t1x.harness.records import EndedBy
 from t1x.rollout.evaluation import evaluation_metrics
 from t1x.rollout.records import Trial
@@ -33,7 +36,11 @@ def blocks(page: Path, language: str) -> list[str]:
 def commands(program: str) -> list[tuple[str, ...]]:
     """Every different command of a program in the `sh` blocks, in words, comments left out."""
     lines = {
-        line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines() if line.startswith(program + " ")
+        line
+        for page in PAGES
+        for block in blocks(page, "sh")
+        for line in block.replace("\\\n", " ").splitlines()
+        if line.startswith(program + " ")
     }
     return sorted({tuple(shlex.split(line, comments=True)) for line in lines})
 
@@ -142,6 +149,32 @@ def test_the_reward_in_your_own_md_works(tmp_path):
     assert len(listing) == 2
     for words in listing:
         assert "1 where at most one assertion fails." in said(*words[1:])
+
+
+def test_the_reward_in_your_own_md_pays_what_it_says():
+    page = (ROOT / "docs" / "your-own.md").read_text()
+    (module,) = re.findall(r"```python\n# my_rewards\.py\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {"__name__": "my_rewards"}
+    exec(module, names)
+    reward = names["AllButOne"]()
+    for failing, worth in ((0, 1.0), (1, 1.0), (2, 0.0)):
+        report = VerifierReport(tuple((f"t{index}", index >= failing) for index in range(3)))
+        assert (reward.objection(report), reward(report, Spent(1, 9))) == ("", worth)
+    assert reward.objection(VerifierReport((), "missing", "no report")) == "missing: no report"
+
+
+def test_the_examples_in_rewards_md_come_to_what_it_says():
+    text = "\n".join(blocks(ROOT / "docs" / "rewards.md", "python"))
+    examples = doctest.DocTestParser().get_doctest(text, {}, "rewards.md", None, None)
+    assert len(examples.examples) > 10
+    assert doctest.DocTestRunner(optionflags=doctest.REPORT_UDIFF).run(examples).failed == 0
+
+
+def test_the_reward_in_rewards_md_is_one(tmp_path):
+    (excerpt,) = blocks(ROOT / "docs" / "rewards.md", "gin")
+    (tmp_path / "mine.gin").write_text("include 'experiments/quickstart.gin'\n" + excerpt)
+    reward = load(tmp_path / "mine.gin", site="laptop").root.reward
+    assert reward == LengthPenalty(reward=TestCountReward(), coefficient=0.01)
 
 
 def test_no_name_of_your_own_md_is_taken_by_the_example_package():
