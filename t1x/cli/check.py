@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
@@ -40,16 +39,14 @@ def check_pool(target: PoolTarget, repeats: int, jobs: int | None, out: Path | N
         due, before = len(check.due), len(check.known)
         if before:
             console.print(f"{before} of {len(tasks)} tasks were checked before and haven't changed", highlight=False)
-        wrong: Counter[bool] = Counter()
+        wrong = 0
         started = time.monotonic()
-        with (
-            ProgressReport(console) as report,
-            report.phase(f"checking {target.label}", before + due, before) as phase,
-        ):
+        with ProgressReport(console) as report, report.phase(f"checking {target.label}", before + due, before) as phase:
 
             def advance(name: str, entry: Entry) -> None:
-                wrong[bool(entry.findings)] += 1
-                phase.advance(f"{wrong[True]} with findings" if wrong[True] else "")
+                nonlocal wrong
+                wrong += bool(entry.findings)
+                phase.advance(f"{wrong} with findings" if wrong else "")
 
             try:
                 check.run(sandbox, jobs or len(os.sched_getaffinity(0)), advance)

@@ -21,7 +21,8 @@ def print_findings(groups: Sequence[Group], console: Console) -> None:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         return
     for group in groups:
-        table = Table(title=_heading(group), title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False)
+        console.print(_heading(group), style="bold", highlight=False, soft_wrap=True)
+        table = Table(show_header=False, box=None, pad_edge=False)
         table.add_column(style="cyan", no_wrap=True, max_width=40)
         table.add_column(overflow="fold")
         for name, detail in group.tasks[:SHOWN]:

@@ -70,7 +70,7 @@ def _untouched(task: Task, report: VerifierReport) -> list[Finding]:
         return []
     if not report.assertions:
         return [Finding(fault="passes_untouched", detail="the verifier is content before anything was done")]
-    detail = f"all {report.total} assertions hold before anything was done, so an agent that does nothing is paid in full"
+    detail = f"every assertion ({report.total}) holds before anything was done"
     return [Finding(fault="passes_untouched", detail=detail)]
 
 

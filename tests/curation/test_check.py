@@ -13,7 +13,7 @@ BROKEN = Path(__file__).parent / "broken"
 FAULT = {
     "failing_solution": ("solution_fails", "1 of 2 assertions fail: answer.txt holds 42; exit status 2; it printed: ls:"),
     "slow_solution": ("solution_fails", "ran out of the agent's 0.5 s"),
-    "passes_untouched": ("passes_untouched", "all 1 assertions hold"),
+    "passes_untouched": ("passes_untouched", "every assertion (1) holds"),
     "no_assertion": ("asserts_nothing", "no assertion is reported"),
     "flaky": ("flaky", "ball"),
     "hanging_verifier": ("verifier_unusable", "timeout"),
