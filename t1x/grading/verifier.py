@@ -2,7 +2,10 @@
 
 Invariants:
 - every process of the trial is dead before the tests exist anywhere that it could have seen;
-- the report can only have been written by what `test.sh` ran: its folder is new, empty and mounted after that.
+- the report's folder is new, empty and mounted after that; what the agent left can't be in it;
+- the tests are the same after the verdict as before it, or there is none;
+- b is attested only by pytest's judge (see `t1x.grading.judge`) and, as Harbor means it, by a reward file; an exit status
+  attests nothing.
 """
 
 import time
@@ -10,9 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from t1x.grading.ctrf import read_ctrf
+from t1x.grading.harbor import read_harbor
+from t1x.grading.pytest_judge import judge_command, read_record
 from t1x.grading.report import VerifierReport
-from t1x.sandbox.protocol import SandboxLease
-from t1x.tasks.task import Task, TaskFile
+from t1x.grading.tests_folder import digest, write_tests
+from t1x.sandbox.protocol import ExecResult, SandboxError, SandboxLease
+from t1x.tasks.task import Task
 
 TESTS = "/tests"
 REPORT_FOLDER = "/logs/verifier"
@@ -25,16 +31,16 @@ async def verify(lease: SandboxLease, task: Task) -> VerifierReport:
     """Ends the agent's phase and judges its final state. Raises `SandboxError` where the sandbox itself fails."""
     await lease.stop()
     tests, logs = lease.private_folder(), lease.private_folder()
-    for file in task.tests:
-        _write(tests, file)
+    try:
+        write_tests(tests, task.tests)
+    except OSError as error:
+        raise SandboxError(f"the tests of task {task.name} can't be written: {error}") from error
+    before = digest(tests)
     started = time.monotonic()
-    result = await lease.run_fresh(
-        ("/bin/bash", f"{TESTS}/test.sh"), read_only={tests: TESTS}, writable={logs: REPORT_FOLDER}, timeout=task.verifier_timeout
-    )
-    if result.timed_out:
-        report = VerifierReport((), "timeout", f"the verifier ran longer than {task.verifier_timeout:g} s")
-    else:
-        report = read_ctrf(logs / REPORT, task.assertions)
+    result = await _run(lease, task, tests, logs)
+    report = _read(result, task, logs)
+    if digest(tests) != before:
+        report = VerifierReport((), "tests_changed", "the tests aren't what they were before the verifier ran")
     detail = report.detail
     if report.cause is not None:
         detail += f"; exit status {result.exit_code}; it printed: {result.output[-_SHOWN:].strip() or 'nothing'}"
@@ -42,12 +48,35 @@ async def verify(lease: SandboxLease, task: Task) -> VerifierReport:
     return replace(report, detail=detail, seconds=seconds, expected=task.assertions, baseline=task.baseline)
 
 
-def _write(folder: Path, file: TaskFile) -> None:
-    target = folder / file.path
-    assert target.is_relative_to(folder), f"{file.path} leads out of the tests' folder"
-    assert ".." not in target.parts, f"{file.path} leads out of the tests' folder"
-    for parent in reversed(target.relative_to(folder).parents[:-1]):
-        (folder / parent).mkdir(exist_ok=True)
-        (folder / parent).chmod(0o755)
-    target.write_bytes(file.content)
-    target.chmod(file.mode | 0o444)
+async def _run(lease: SandboxLease, task: Task, tests: Path, logs: Path) -> ExecResult:
+    read_only, timeout = {tests: TESTS}, task.verifier_timeout
+    if task.verifier == "pytest":
+        judge, variables = judge_command(task, TESTS), dict(task.variables)
+        return await lease.run_fresh(
+            judge.argv, read_only=read_only, writable={}, timeout=timeout, system=judge.system, variables=variables
+        )
+    script = ("/bin/bash", f"{TESTS}/test.sh")
+    variables = dict(task.variables) if task.verifier == "harbor" else {}  # with a PATH of the task's, python3 could be the agent's
+    return await lease.run_fresh(script, read_only=read_only, writable={logs: REPORT_FOLDER}, timeout=timeout, variables=variables)
+
+
+def _read(result: ExecResult, task: Task, logs: Path) -> VerifierReport:
+    if task.verifier == "pytest" and (report := read_record(result, task.assertions)).cause == "in_process":
+        return report  # whatever came after
+    if result.timed_out:
+        return VerifierReport((), "timeout", f"the verifier ran longer than {task.verifier_timeout:g} s")
+    if result.stopped:
+        return VerifierReport((), "crashed", f"the verifier was stopped by the sandbox's limit {result.stopped}")
+    if task.verifier == "pytest":
+        return read_record(result, task.assertions)
+    if task.verifier == "harbor":
+        return read_harbor(logs, task.assertions)
+    report = read_ctrf(logs / REPORT, task.assertions)
+    if report.cause == "missing" and _killed(result.exit_code):
+        return replace(report, cause="crashed", detail="the verifier was killed before it wrote a report")
+    return report
+
+
+def _killed(exit_code: int | None) -> bool:
+    """By a signal, as told by a sandbox or by a shell."""
+    return exit_code is not None and (exit_code < 0 or exit_code > 128)

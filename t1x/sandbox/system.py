@@ -1,7 +1,7 @@
 """Files of this machine that fresh processes see, such as an interpreter.
 
 Invariant: whoever runs in a sandbox can read them and no one there can change them. What a trial's user can't reach where it lies
-(root's own folders, for one) is linked or copied into the run folder, once, and goes with it.
+(root's own folders, for one) is linked or copied into the run folder, once, under the path it has, and goes with it.
 """
 
 import os
@@ -31,21 +31,21 @@ class SystemFiles:
             for source in sources:
                 if source not in self._places:
                     reached = os.geteuid() != 0 or _open_to_all(source)
-                    self._places[source] = source if reached else self._copy(source, self._folder / f"{len(self._places)}")
+                    self._places[source] = source if reached else self._copy(source)
 
     def place(self, source: Path) -> Path:
         """Where a file or folder that was fetched can be reached by anyone."""
         return self._places[source]
 
-    def _copy(self, source: Path, target: Path) -> Path:
-        self._folder.mkdir(exist_ok=True)
-        self._folder.chmod(0o755)  # whatever the umask
+    def _copy(self, source: Path) -> Path:
+        target = self._folder / source.absolute().relative_to("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, symlinks=True, ignore=_LEFT_OUT, copy_function=_link)
-            for folder, _, _ in os.walk(target):
-                os.chmod(folder, 0o755)
+            shutil.copytree(source, target, symlinks=True, ignore=_LEFT_OUT, copy_function=_link, dirs_exist_ok=True)
         else:
             _link(str(source), str(target))
+        for folder, _, _ in os.walk(self._folder):
+            os.chmod(folder, 0o755)  # whatever the umask
         return target
 
 

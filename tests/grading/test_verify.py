@@ -151,7 +151,7 @@ def test_a_process_of_the_agent_is_dead_before_the_verifier_runs(judge):
     [
         ("true", "missing"),
         ("exit 3", "missing"),
-        ("kill -9 $$", "missing"),
+        ("bash -c 'kill -9 $$'", "crashed"),
         (": >/logs/verifier/ctrf.json", "empty"),
         ("echo '{\"results\": {' >/logs/verifier/ctrf.json", "truncated"),
         ("head -c 5000 /dev/urandom >/logs/verifier/ctrf.json", "unparsable"),

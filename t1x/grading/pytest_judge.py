@@ -1,0 +1,100 @@
+"""How the judge of pytest tests is started in a fresh sandbox, and how its record is read."""
+
+import importlib.util
+import json
+import sys
+import sysconfig
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from t1x.grading.ctrf import parse_ctrf
+from t1x.grading.report import Cause, VerifierReport
+from t1x.sandbox.isolation import CANDIDATE, RECORD, TOOLS
+from t1x.sandbox.protocol import ExecResult
+from t1x.tasks.task import Task
+
+_PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
+"""pytest and what it needs; nothing else that is installed beside t1x can be imported by a test."""
+_BOOT = "import os, sys; sys.path.insert(0, os.path.dirname(sys.argv[1])); from judge.main import main; main()"
+_JUDGE = f"{TOOLS}/judge"
+_ALL_PASSED, _SOME_FAILED, _NOTHING_COLLECTED = 0, 1, 5
+"""Exit statuses of pytest."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCommand:
+    """What `run_fresh` is given."""
+
+    argv: tuple[str, ...]
+    system: dict[Path, str]
+
+
+def judge_command(task: Task, tests: str) -> JudgeCommand:
+    """The judge over the task's test files, which are mounted at `tests`."""
+    python, system = _python()
+    libraries = {path: f"{TOOLS}/lib/{path.name}" for path in map(_package, _PACKAGES)}
+    paths = sorted(file.path for file in task.tests if Path(file.path).match("test_*.py"))
+    arguments = (_JUDGE, str(RECORD), CANDIDATE, tests, ":".join(libraries.values()), *(f"{tests}/{path}" for path in paths))
+    judge = Path(__file__).with_name("judge")
+    return JudgeCommand((*python, "-I", "-S", "-B", "-c", _BOOT, *arguments), {**system, **libraries, judge: _JUDGE})
+
+
+@cache
+def _python() -> tuple[tuple[str, ...], dict[Path, str]]:
+    """(words that start this interpreter inside, the files it takes there); a system's own is there already."""
+    executable = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    if executable.is_relative_to("/usr"):
+        return (str(executable),), {}
+    base, inside = Path(sys.base_prefix).resolve(), Path(TOOLS, "python")
+    files = [executable, Path(sysconfig.get_path("stdlib")).resolve()]
+    library = base / "lib" / (sysconfig.get_config_var("INSTSONAME") or "")
+    preload: tuple[str, ...] = ()
+    if library.is_file() and library.suffix != ".a":
+        files.append(library)
+        preload = ("/usr/bin/env", f"LD_PRELOAD={inside / library.relative_to(base)}")
+    system = {path: str(inside / path.relative_to(base)) for path in files}
+    return (*preload, system[executable]), system
+
+
+@cache
+def _package(name: str) -> Path:
+    """Its folder, or its file."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None, f"{name} isn't installed"
+    return Path(spec.submodule_search_locations[0] if spec.submodule_search_locations else spec.origin or "")
+
+
+def read_record(result: ExecResult, assertions: int | None) -> VerifierReport:
+    """What the judge has found, told by its record alone; `assertions` is how many the pool knows of."""
+    lines = [_line(line) for line in result.record.splitlines()]
+    for line in lines:
+        if "in_process" in line:
+            return VerifierReport((), "in_process", f"the tests were about to run, in the judge's process, {line['in_process']}")
+    if not lines or "exit" not in lines[-1]:
+        cause: Cause = "missing" if result.exit_code == 0 else "crashed"
+        return VerifierReport((), cause, "the judge ended without a result")
+    return _report(lines[-1], assertions)
+
+
+def _report(end: dict[str, Any], assertions: int | None) -> VerifierReport:
+    status, errors = end["exit"], end["errors"]
+    if errors:  # it attests that not every assertion holds: these tests can't even begin
+        return VerifierReport((), "crashed", f"not all tests can be collected: {errors[0]}", outcome=False)
+    if status not in (_ALL_PASSED, _SOME_FAILED, _NOTHING_COLLECTED):
+        return VerifierReport((), "crashed", f"pytest ended with status {status}")
+    report = parse_ctrf(json.dumps(end["ctrf"]).encode(), assertions)
+    failed = sum(test["status"] == "failed" for test in end["ctrf"]["results"]["tests"])
+    if report.cause is None and (status == _SOME_FAILED) != (failed > 0):
+        return VerifierReport((), "summary_mismatch", f"pytest ended with status {status}, but {failed} tests failed")
+    return report
+
+
+def _line(line: bytes) -> dict[str, Any]:
+    """One line of the record; empty where it was cut off."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
