@@ -26,6 +26,7 @@ class Users:
 
     def __init__(self) -> None:
         self._lock: int | None = None
+        self._ours: set[int] = set()  # which don't lock us out
         self._next = count(os.getpid())  # what has just been given back is given out last
         if os.geteuid() == 0:
             self._strangers = Snapshot().users()
@@ -36,15 +37,18 @@ class Users:
         """An id that nobody has; None where trials run as ourselves. Raises `SandboxError` where all are taken."""
         if self._lock is None:
             return None
+        unusable = self._strangers | self._ours
         for _ in range(_COUNT):
             user = _FIRST + next(self._next) % _COUNT
-            if user not in self._strangers and self._set(fcntl.F_WRLCK, user):
+            if user not in unusable and self._set(fcntl.F_WRLCK, user):
+                self._ours.add(user)
                 return user
         raise SandboxError(f"all {_COUNT} user ids of sandboxes are taken by living ones; destroy some")
 
     def give_back(self, user: int | None) -> None:
         """Call when nothing of its trial is alive. None is fine."""
         if user is not None:
+            self._ours.remove(user)
             self._set(fcntl.F_UNLCK, user)
 
     def close(self) -> None:
