@@ -61,6 +61,8 @@ async def attempt(task: Task, commands: Sequence[str], host: SandboxHost) -> Att
 
 
 def _status(result: ExecResult) -> str:
+    if result.stopped:
+        return f"stopped by the sandbox's limit {result.stopped}"
     return "ended the shell" if result.exit_code is None else f"exit status {result.exit_code}"
 
 

@@ -45,13 +45,13 @@ def plain(text: str) -> str:
 
 
 def _verifier(task: Task, untouched: Attempt, solved: Sequence[Attempt]) -> list[Finding]:
-    """Runs whose record can't be used; told once for each cause."""
+    """Runs of which nothing attests how they came out; told once for each cause."""
     when = [("on the untouched environment", untouched)]
     when += [(f"in run {number} of {len(solved)} of the solution", each) for number, each in enumerate(solved, 1)]
     told: dict[str, Finding] = {}
     for where, each in when:
         cause = each.report.cause
-        if cause is not None and cause not in told:
+        if cause is not None and cause not in told and each.report.terminal is None:
             told[cause] = Finding(fault=_fault(each.report), detail=plain(f"{cause}, {where}: {each.report.detail}"))
     return list(told.values())
 
@@ -79,10 +79,10 @@ def _solution(task: Task, solved: Sequence[Attempt]) -> list[Finding]:
         return [Finding(fault="no_solution", detail="there is no solution/solve.sh, so nothing shows that it can be solved")]
     if late := next((each for each in solved if each.overran), None):
         return [Finding(fault="solution_fails", detail=plain(late.trouble))]
-    usable = [each for each in solved if each.report.cause is None]
+    usable = [each for each in solved if each.report.terminal is not None]
     if not usable:
         return []
-    records = [dict(each.report.assertions) for each in usable]
+    records = [dict(each.report.assertions) for each in usable if each.report.cause is None]
     names = list(dict.fromkeys(name for record in records for name in record))
     outcomes = [each.report.resolved for each in usable]
     wavering = [name for name in names if len({record.get(name) for record in records}) > 1]
@@ -93,7 +93,8 @@ def _solution(task: Task, solved: Sequence[Attempt]) -> list[Finding]:
         detail = f"the same solution passed in {sum(outcomes)} of {len(outcomes)} runs{what}"
         findings.append(Finding(fault="flaky", detail=plain(detail)))
     if failing or not (any(outcomes) or wavering):
-        what = f"{len(failing)} of {len(names)} assertions fail: {listed(failing)}" if failing else "the verifier rejects it"
+        rejected = ": ".join(filter(None, ["the verifier rejects it", usable[-1].report.detail]))
+        what = f"{len(failing)} of {len(names)} assertions fail: {listed(failing)}" if failing else rejected
         detail = f"{what}; {usable[-1].trouble or 'each command exited with 0'}"
         findings.append(Finding(fault="solution_fails", detail=plain(detail)))
     return findings

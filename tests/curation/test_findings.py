@@ -51,6 +51,15 @@ def test_outcomes_without_a_record_are_judged_too():
     assert faults(bad, bad) == {"solution_fails": "the verifier rejects it; each command exited with 0"}
 
 
+def test_an_outcome_that_is_attested_counts_where_the_record_is_unusable():
+    collected = {"cause": "crashed", "detail": "not all tests can be collected: x"}
+    assert faults(ran(outcome=False, **collected), SOLVED) == {}
+    assert faults(ran(outcome=False, **collected), ran(outcome=False, **collected)) == {
+        "solution_fails": "the verifier rejects it: not all tests can be collected: x; each command exited with 0"
+    }
+    assert list(faults(ran(**collected), SOLVED)) == ["verifier_unusable"]
+
+
 def test_a_task_that_passes_untouched_is_told_once():
     assert list(faults(SOLVED, SOLVED)) == ["passes_untouched"]
 
