@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from t1x.curation.candidates import candidates
+from t1x.curation.check import Check
+from t1x.sandbox.local import BubblewrapSandbox
 from t1x.tasks.folder import FolderPool
-from t1x.tasks.manifest import read_manifest
+from t1x.tasks.manifest import Entry, Settings, read_manifest
 from t1x.tasks.synthetic import SyntheticPool
 
 BROKEN = Path(__file__).parent / "broken"
@@ -25,20 +28,27 @@ FAULT = {
     "twin": ("duplicate", "as fine"),
     "failing_run": ("environment_fails", "Dockerfile:3: RUN"),
     "no_solution": ("no_solution", "solve.sh"),
+    "idle_test": ("asserts_nothing", "test_outputs.py::test_the_answer_is_right"),
+    "imports_the_answer": ("in_process", "in run 1 of"),
+    "bad_reward": ("verifier_unusable", "bad_reward"),
 }
+FINE = {"fine", "fine_pytest", "fine_harbor"}
 
 
 def test_each_broken_task_is_named_with_its_fault_and_nothing_else_is(checked):
     manifest = checked(FolderPool(path=BROKEN), repeats=3)
-    assert set(manifest.tasks) == {*FAULT, "fine"}
+    assert set(manifest.tasks) == {*FAULT, *FINE}
     found = {name: [each.fault for each in entry.findings] for name, entry in manifest.tasks.items()}
-    assert found == {"fine": [], **{name: [fault] for name, (fault, _) in FAULT.items()}}
+    assert found == {**{name: [] for name in FINE}, **{name: [fault] for name, (fault, _) in FAULT.items()}}
     for name, (_, said) in FAULT.items():
         assert said in manifest.tasks[name].findings[0].detail
     assert manifest.tasks["fine"].assertions == ("answer.txt is there", "answer.txt holds 42")
     assert manifest.tasks["fine"].baseline == ()
     assert manifest.tasks["passes_untouched"].baseline == ("the work folder is there",)
+    assert manifest.tasks["fine_pytest"].baseline == ()
+    assert len(manifest.tasks["fine_pytest"].assertions) == 2
     assert manifest.tasks["bad_report"].baseline is None
+    assert manifest.tasks["fine_harbor"].assertions is None
 
 
 @pytest.mark.parametrize("split", ["demo", "train", "validation", "held_out", "held_out_families"])
@@ -49,6 +59,45 @@ def test_every_bundled_reference_passes_and_nothing_untouched_does(split, checke
         assert entry.findings == ()
         assert entry.baseline is not None
         assert len(entry.baseline) < len(entry.assertions)
+
+
+class Dying(BubblewrapSandbox):
+    """Its sandboxes are gone as soon as they are there."""
+
+    def build_host(self, deterministic: bool):
+        host = super().build_host(deterministic)
+        create = host.create
+
+        async def destroyed(task):
+            lease = await create(task)
+            await lease.destroy()
+            return lease
+
+        host.create = destroyed
+        return host
+
+
+def test_a_sandbox_that_fails_is_no_fault_of_the_tasks_and_is_tried_again(sandboxes, tmp_path):
+    settings, tasks = Settings(sandbox="Dying", repeats=1), candidates(SyntheticPool(split="train", size=2))
+    for sandbox, fault in ((Dying, ["sandbox_fails"]), (BubblewrapSandbox, [])):
+        with Check(tasks, tmp_path / "manifest.json", settings) as check:
+            assert len(check.due) == 2
+            check.run(sandbox(root=sandboxes), 2, lambda name, entry: None)
+            manifest = check.finish()
+        for entry in manifest.tasks.values():
+            assert [found.fault for found in entry.findings] == fault
+
+
+def test_what_goes_wrong_in_the_check_itself_leaves_no_sandbox(sandboxes, tmp_path):
+    tasks = candidates(SyntheticPool(split="train", size=8))
+
+    def fail(name: str, entry: Entry) -> None:
+        raise RuntimeError("no room")
+
+    with Check(tasks, tmp_path / "manifest.json", Settings(sandbox="s", repeats=1)) as check, pytest.raises(RuntimeError):
+        check.run(BubblewrapSandbox(root=sandboxes), 4, fail)
+    with Check(tasks, tmp_path / "manifest.json", Settings(sandbox="s", repeats=1)) as check:
+        assert len(check.known) >= 1, "what was found before is kept"
 
 
 def test_only_what_has_changed_is_run_again(checked, tmp_path):

@@ -1,0 +1,3 @@
+#!/bin/bash
+echo "VALUE = 42" > answer.py
+touch answer.txt
