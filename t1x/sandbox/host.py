@@ -9,6 +9,7 @@ from t1x.sandbox.build import build
 from t1x.sandbox.isolation import Isolation
 from t1x.sandbox.lease import LocalLease
 from t1x.sandbox.protocol import SandboxError
+from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.run_folder import RunFolder
 from t1x.sandbox.trial_folder import TrialFolder
 from t1x.sandbox.users import Users
@@ -42,6 +43,8 @@ class LocalHost:
             trial = TrialFolder(self._run_folder.path / id, task.workdir, user)
         except OSError as error:
             self._users.give_back(user)
+            with suppress(OSError):  # where there is no room for its removal either, the run's end removes it
+                remove_tree(self._run_folder.path / id)
             raise SandboxError(f"a sandbox's folder can't be made in {self._run_folder.path}: {error.strerror}") from error
         except ValueError as error:
             self._users.give_back(user)

@@ -6,8 +6,9 @@ whatever is interrupted, `destroy` or `end_now` ends it.
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -163,7 +164,8 @@ class LocalLease:
 
     def private_folder(self) -> Path:
         self._require("running", "stopped")
-        return self._trial.private_folder()
+        with self._host_sound():
+            return self._trial.private_folder()
 
     async def run_fresh(
         self,
@@ -182,9 +184,10 @@ class LocalLease:
             except OSError as error:
                 raise SandboxError(f"sandbox {self.id}: {error.filename} can't be handed in: {error.strerror}") from error
             self._require("stopped")
-        self._trial.allow_entry()
-        launch = self._isolation.fresh(self._trial, Fresh(argv, read_only, writable, system, variables))
-        fresh = FreshRun(self._isolation, self._trial, launch)
+        with self._host_sound():
+            self._trial.allow_entry()
+            launch = self._isolation.fresh(self._trial, Fresh(argv, read_only, writable, system, variables))
+            fresh = FreshRun(self._isolation, self._trial, launch)
         self._children.append(fresh.child)
         try:
             return self._with_excess(await fresh.finish(self._output_limit, timeout))
@@ -256,7 +259,16 @@ class LocalLease:
 
     async def _restart(self) -> None:
         await self._end_processes()
-        await self.start()
+        with self._host_sound():
+            await self.start()
+
+    @contextmanager
+    def _host_sound(self) -> Iterator[None]:
+        """What this machine refuses (a full disk, no descriptor left) is the sandbox's failure."""
+        try:
+            yield
+        except OSError as error:
+            raise SandboxError(f"sandbox {self.id}: {error}") from error
 
     def _require(self, *states: str) -> None:
         if self._state not in states:

@@ -1,7 +1,8 @@
 """Removing folders that an agent filled.
 
-Invariant: nothing outside the folder is touched, whatever names, links, permissions or depth are inside (its processes are dead by
-then).
+Invariants:
+- nothing outside the folder is touched, whatever names, links, permissions or depth are inside (its processes are dead by then);
+- it takes no room on the disk, so that it works where that is full.
 """
 
 import errno
@@ -10,35 +11,58 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+_SUFFIX = ".removed"
 _numbers = count()
 
 
 def remove_tree(folder: Path) -> None:
     """Removes `folder`. Missing is fine. Blocks, on some file systems for milliseconds a folder. Raises `OSError`.
 
-    Every folder met is moved next to the root and emptied there, so paths stay short and nothing recurses,
-    however deep it goes.
+    It is renamed first, and every folder met in it is moved up to it and emptied there, so paths stay short and nothing recurses,
+    however deep it goes. An interrupted call's rest has the new name; what is given with that is removed as well.
     """
-    graveyard = folder.with_name(folder.name + ".removed")
-    graveyard.mkdir(mode=0o700, exist_ok=True)
+    top = folder if folder.name.endswith(_SUFFIX) else folder.with_name(folder.name + _SUFFIX)
+    if top != folder:
+        with suppress(FileNotFoundError):
+            folder.rename(_unused(top) if top.exists() else top)
     with suppress(FileNotFoundError):
-        folder.rename(graveyard / f"{next(_numbers)}")
-    pending = list(graveyard.iterdir())  # more than one where an earlier call was interrupted
-    while pending:
-        current = pending.pop()
-        current.chmod(0o700)
-        with os.scandir(current) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    os.chmod(entry.path, 0o700)  # moving a folder writes its `..`
-                    pending.append(graveyard / f"{next(_numbers)}")
-                    os.rename(entry.path, pending[-1])
-                else:
-                    os.unlink(entry.path)
-        try:
-            current.rmdir()
-        except OSError as error:
-            if error.errno != errno.ENOTEMPTY:
-                raise
-            pending.append(current)  # a listing may miss entries of a folder that shrinks meanwhile
-    graveyard.rmdir()
+        while not _removed(top):
+            pending = _emptied(top)
+            while pending:
+                current = pending.pop()
+                for below in _emptied(current):
+                    pending.append(_unused(top))
+                    os.rename(below, pending[-1])
+                if not _removed(current):
+                    pending.append(current)  # a listing may miss entries of a folder that shrinks meanwhile
+
+
+def _emptied(folder: Path) -> list[Path]:
+    """Removes all but folders from a folder; returns those."""
+    folder.chmod(0o700)
+    folders = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                os.chmod(entry.path, 0o700)  # moving a folder writes its `..`
+                folders.append(Path(entry.path))
+            else:
+                os.unlink(entry.path)
+    return folders
+
+
+def _removed(folder: Path) -> bool:
+    """Whether it was empty, and is gone."""
+    try:
+        folder.rmdir()
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
+
+
+def _unused(top: Path) -> Path:
+    while (path := top / f"removing-{next(_numbers)}").exists():  # of an interrupted call
+        pass
+    return path

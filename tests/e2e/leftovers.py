@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 
@@ -44,3 +45,14 @@ def wait_until_nothing_is_left(folders: list[Path], sandboxes: Path, leader: int
 def _left(folders: list[Path], sandboxes: Path, leader: int) -> list[object]:
     named = [line for folder in [*folders, sandboxes] for line in processes_naming(folder)]
     return [*session_members(leader), *named, *sandboxes.iterdir()]
+
+
+def descriptors() -> Counter[str]:
+    """How many open descriptors of each kind this process has."""
+    found: Counter[str] = Counter()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[os.readlink(f"/proc/self/fd/{name}").split(":")[0]] += 1
+        except FileNotFoundError:  # the listing's own
+            continue
+    return found

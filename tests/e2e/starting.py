@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from t1x.grading.report import VerifierReport
-from t1x.grading.reward import Reward
+from t1x.grading.reward import Reward, Spent
 
 BASE = """
 import starting
@@ -26,7 +26,7 @@ Adam.lr = 1e-3
 class TaskLengthReward(Reward):
     """T/20: differs from task to task whatever the policy does, so that the critic of one that knows nothing learns something."""
 
-    def __call__(self, report: VerifierReport) -> float:
+    def __call__(self, report: VerifierReport, spent: Spent) -> float:
         return report.total / 20
 
 

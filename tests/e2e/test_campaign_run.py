@@ -18,7 +18,7 @@ from t1x.config import Root, load
 from t1x.config.digest import study_digest
 from t1x.config.requirements import NotHere
 from t1x.grading.report import VerifierReport
-from t1x.grading.reward import Reward
+from t1x.grading.reward import Reward, Spent
 from t1x.model.checkpoint import load_pretrained
 from t1x.model.value import ValueModel
 
@@ -28,7 +28,7 @@ EXPERIMENT = "experiments/quickstart.gin"
 class LengthOfReport(Reward):
     """T/20: differs from task to task whatever the policy does, so that a policy that knows nothing has something to learn from."""
 
-    def __call__(self, report: VerifierReport) -> float:
+    def __call__(self, report: VerifierReport, spent: Spent) -> float:
         return report.total / 20
 
 

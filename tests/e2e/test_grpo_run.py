@@ -14,7 +14,7 @@ import t1x
 from t1x.campaign.rollouts import RolledBatch, Rollouts
 from t1x.config import load
 from t1x.grading.report import VerifierReport
-from t1x.grading.reward import Reward
+from t1x.grading.reward import Reward, Spent
 from t1x.model.checkpoint import load_pretrained
 
 GROUP = 4
@@ -33,7 +33,7 @@ GRADED = count()
 class OrderOfGrading(Reward):
     """Differs within every group, though the policy knows nothing yet."""
 
-    def __call__(self, report: VerifierReport) -> float:
+    def __call__(self, report: VerifierReport, spent: Spent) -> float:
         return float(next(GRADED))
 
 

@@ -1,0 +1,258 @@
+"""What agents, tasks and machines do wrong: the rollout goes on, each trial says why it ended, others aren't touched, nothing
+stays."""
+
+import asyncio
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from faulty_rollout import HARNESS, POOL, Attempt, Outcome, play, reference
+from tiny import open_folder
+
+from t1x.campaign.validity import causes
+from t1x.harness.records import EndedBy
+from t1x.rollout.records import Trial
+from t1x.sandbox.removal import remove_tree
+from t1x.tasks.task import Run, Task, TaskFile
+
+TASK = POOL[0]
+SOLVED = TASK.assertions / 20
+SLEEP = f"sleep {os.getpid()}11"
+"""A command that nothing else on this machine runs."""
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    with open_folder() as folder:
+        yield folder
+
+
+def untouched(outcome: Outcome) -> None:
+    """The trials without a fault came to what they always come to."""
+    assert outcome.healthy
+    for trial in outcome.healthy:
+        assert (trial.ended_by, trial.error) == (EndedBy.DONE, "")
+        assert trial.report.resolved
+        assert trial.reward == trial.task.assertions / 20
+
+
+def shown(trial: Trial) -> list[str]:
+    """What the agent was shown of each command."""
+    return [text for role, text in trial.transcript if role == "tool"]
+
+
+def running(command: str) -> list[int]:
+    """Processes of this machine that were started by `command`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b" ".join(words).strip() == command.encode():
+            found.append(int(process.parent.name))
+    return found
+
+
+async def started(command: str) -> int:
+    while not (found := running(command)):  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    return found[0]
+
+
+AGENT_FAULTS = {
+    "fork bomb": (["bomb() { bomb | bomb & }; bomb; sleep 1; echo $?"], {"processes": 40}, ""),
+    "endless output": (["yes"], {}, "timeout"),
+    "endless output without a newline": (["tr '\\0' x </dev/zero"], {}, "timeout"),
+    "escapes and invalid UTF-8": (["printf '\\033[2J\\033]0;title\\007\\033[?1049h\\377\\376 end'"], {}, "end"),
+    "waits for input": (["read line; cat; python3 -c 'input()'"], {}, "EOFError"),
+    "a background process that outlives its turn": ([f"{SLEEP} & setsid nohup {SLEEP} & disown -a"], {}, ""),
+    "a file of 1 GB": (["head -c 1000000000 /dev/zero >big; echo $?; ls -s big; rm big"], {"file_size": 4}, "153"),
+    "a full disk": (["head -c 40M /dev/zero >big; sleep 20"], {"disk": 8}, "disk limit"),
+    "a deleted cwd": (["mkdir gone; cd gone; rmdir ../gone", "ls; pwd; touch x", "cd /app"], {}, "No such file"),
+    "exit typed by the agent": (["exit 3", "exec true", "kill -9 $$"], {}, "shell restarted"),
+    "kills whatever it can": (["kill -9 -1; kill -9 1"], {}, ""),
+}
+
+
+@pytest.mark.parametrize("fault", AGENT_FAULTS)
+def test_what_an_agent_does_wrong_it_can_go_on_from(root: Path, fault: str) -> None:
+    commands, fields, seen = AGENT_FAULTS[fault]
+    quick = HARNESS.model_copy(update={"command_timeout": 2.0}) if seen == "timeout" else HARNESS
+    outcome = play(root, [Attempt(TASK, [*commands, *reference(TASK)])], harness=quick, **fields)
+    untouched(outcome)
+    (trial,) = outcome.faulty
+    assert (trial.ended_by, trial.error) == (EndedBy.DONE, ""), shown(trial)
+    assert trial.report.resolved, shown(trial)
+    assert trial.reward == SOLVED
+    told = "\n".join(shown(trial)[: len(commands)])
+    assert seen in told
+    assert not set(told) & {chr(code) for code in (*range(9), *range(11, 32), 127)}, "a control character reached the transcript"
+    assert not running(SLEEP)
+    assert outcome.metrics["rollout/invalid"] == 0
+
+
+def test_a_verifier_that_hangs(root: Path) -> None:
+    hanging = dataclasses.replace(TASK, tests=(TaskFile("test.sh", f"{SLEEP} & exec {SLEEP}\n".encode()),), verifier_timeout=1.0)
+    outcome = play(root, [Attempt(hanging, reference(TASK))])
+    untouched(outcome)
+    (trial,) = outcome.faulty
+    assert (trial.ended_by, trial.reward, trial.report.cause) == (EndedBy.VERIFIER_ERROR, None, "timeout")
+    assert "the verifier ran longer than 1 s" in trial.error
+    assert not running(SLEEP)
+    assert (outcome.metrics["rollout/invalid/verifier_error"], outcome.metrics["rollout/admitted"]) == (1, 2)
+
+
+def test_an_agent_that_hangs(root: Path) -> None:
+    """In a command that would outlast its deadline; what it had done counts."""
+    task = dataclasses.replace(TASK, agent_timeout=3.0)
+    outcome = play(root, [Attempt(task, [*reference(TASK), f"trap '' TERM INT; {SLEEP}"])])
+    untouched(outcome)
+    (trial,) = outcome.faulty
+    assert (trial.ended_by, trial.reward) == (EndedBy.AGENT_DEADLINE, SOLVED)
+    assert not running(SLEEP)
+
+
+def sandbox_of(pid: int) -> int:
+    """The bubblewrap process on this side of the sandbox in which a process runs."""
+    while Path(f"/proc/{pid}/comm").read_text().strip() != "bwrap":
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid
+
+
+def test_a_sandbox_that_is_killed_in_the_middle_of_a_turn_begins_anew(root: Path) -> None:
+    """The files are there still: the agent is told and goes on."""
+
+    async def kill() -> None:
+        os.kill(sandbox_of(await started(SLEEP)), signal.SIGKILL)
+
+    outcome = play(root, [Attempt(TASK, [SLEEP, *reference(TASK)])], meanwhile=kill)
+    untouched(outcome)
+    (trial,) = outcome.faulty
+    assert (trial.ended_by, trial.reward) == (EndedBy.DONE, SOLVED)
+    assert "shell restarted" in shown(trial)[0]
+
+
+def test_a_sandbox_that_dies_for_good_in_the_middle_of_a_turn(root: Path) -> None:
+    def folder() -> Path:
+        (file,) = root.glob("t1x-sandboxes-*/*/work/here")
+        return file.parents[1]
+
+    async def kill() -> None:
+        pid = await started(SLEEP)
+        taken = folder()
+        moved = taken.rename(taken.with_name("taken"))
+        os.kill(sandbox_of(pid), signal.SIGKILL)
+        while running(SLEEP):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        remove_tree(moved)
+
+    outcome = play(root, [Attempt(TASK, ["touch here", SLEEP, *reference(TASK)])], meanwhile=kill)
+    untouched(outcome)
+    (trial,) = outcome.faulty
+    assert (trial.ended_by, trial.reward, trial.trajectories) == (EndedBy.SANDBOX_ERROR, None, ())
+    assert trial.error
+    assert len(trial.turns) == 2
+    assert outcome.metrics["rollout/invalid/sandbox_error"] == 1
+
+
+def broken(task: Task, command: str = "echo no wood; exit 7") -> Task:
+    return dataclasses.replace(task, environment=(*task.environment, Run(command, "/app", place="environment/Dockerfile:3: RUN")))
+
+
+def test_a_creation_that_fails_sometimes(root: Path) -> None:
+    outcome = play(root, [Attempt(broken(TASK), reference(TASK))] * 3, create_concurrency=2, per_node=3)
+    untouched(outcome)
+    for trial in outcome.faulty:
+        assert (trial.ended_by, trial.turns, trial.report, trial.reward) == (EndedBy.SANDBOX_ERROR, (), None, None)
+        assert "environment/Dockerfile:3: RUN" in trial.error
+        assert "no wood" in trial.error
+    assert (outcome.metrics["sandbox/failed"], outcome.metrics["sandbox/created"]) == (3, 2)
+
+
+def test_a_creation_that_fails_every_time(root: Path) -> None:
+    outcome = play(root, [Attempt(broken(TASK), reference(TASK))] * 4, healthy=0)
+    assert outcome.batch.admitted == ()
+    assert causes(outcome.batch.others).startswith("4 × sandbox_error: ")
+    assert (outcome.metrics["rollout/invalid"], outcome.metrics["rollout/invalid/sandbox_error"]) == (4, 4)
+    assert (outcome.metrics["sandbox/failed"], outcome.metrics["sandbox/created"]) == (4, 0)
+
+
+def test_a_creation_that_never_ends(root: Path) -> None:
+    outcome = play(root, [Attempt(broken(TASK, SLEEP), reference(TASK))] * 2, setup_deadline=5.0)
+    untouched(outcome)
+    assert {trial.ended_by for trial in outcome.faulty} == {EndedBy.SANDBOX_ERROR}
+    assert {trial.error for trial in outcome.faulty} == {f"task {TASK.name}: its sandbox wasn't made within setup_deadline (5 s)"}
+    assert not running(SLEEP)
+
+
+@dataclass(frozen=True)
+class SmallDisk:
+    """A file system of its own with little room."""
+
+    mount: Path
+
+    @property
+    def sandboxes(self) -> Path:
+        return self.mount / "sandboxes"
+
+    def fill(self, what: str, room: int) -> None:
+        """Leaves room for so many further files, or blocks of 4 KiB."""
+        used = self.mount / "used"
+        if what == "files":
+            used.mkdir()
+            left = os.statvfs(self.mount).f_ffree - room
+            for number in range(left):
+                (used / f"{number}").touch()
+        else:
+            left = os.statvfs(self.mount).f_bfree - room
+            used.write_bytes(bytes(left * 4096))
+
+    def free(self) -> None:
+        subprocess.run(["rm", "-r", self.mount / "used"], check=True)
+
+
+@pytest.fixture
+def small_disk(root: Path) -> Iterator[SmallDisk]:
+    options = "size=24m,nr_inodes=2000,mode=755"
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "t1x-test", root], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("mounting takes root")
+    try:
+        (root / "sandboxes").mkdir(mode=0o755)
+        yield SmallDisk(root)
+    finally:
+        subprocess.run(["umount", root], check=True)
+
+
+@pytest.mark.parametrize(("what", "room"), [("files", 0), ("files", 2), ("files", 6), ("files", 30), ("blocks", 0), ("blocks", 20)])
+def test_the_machines_disk_is_full(small_disk: SmallDisk, what: str, room: int) -> None:
+    """Sandboxes fail one by one, wherever it is that the room ends, and are made again when there is some."""
+
+    async def fill() -> None:
+        small_disk.fill(what, room)
+
+    wide = dataclasses.replace(TASK, environment=tuple(TaskFile(f"f{i}", b"x" * 5000) for i in range(50)))
+    outcome = play(small_disk.sandboxes, [Attempt(wide, ["ls"])] * 3, healthy=0, meanwhile=fill, concurrency=1)
+    assert [trial.ended_by for trial in outcome.faulty] == [EndedBy.SANDBOX_ERROR] * 3
+    for trial in outcome.faulty:
+        assert re.search("No space left on device", trial.error), trial.error
+    small_disk.free()
+    untouched(play(small_disk.sandboxes, [], healthy=1))
+
+
+def test_an_agent_fills_the_machines_disk(small_disk: SmallDisk) -> None:
+    """Those beside it may fail for it, and say so; what comes later doesn't."""
+    filling = Attempt(TASK, ["cat /dev/zero >fills-it", "echo later >more", *reference(TASK)])
+    outcome = play(small_disk.sandboxes, [filling], healthy=3, concurrency=2)
+    for trial in (*outcome.faulty, *outcome.healthy):
+        assert trial.ended_by in (EndedBy.DONE, EndedBy.SANDBOX_ERROR, EndedBy.VERIFIER_ERROR)
+        assert bool(trial.error) == trial.ended_by.invalid
+    assert "No space left on device" in shown(outcome.faulty[0])[0]
+    untouched(play(small_disk.sandboxes, [], healthy=1))
