@@ -169,7 +169,9 @@ def tasks(draw):
             continue
         steps += [files.pop(path) for path in sorted(files)]
         variables |= draw(st.dictionaries(NAMES, LINES, max_size=2))
-        folder = draw(st.sampled_from(["/", workdir]) | RELATIVE.map(lambda path: f"{workdir}/{path}"))
+        folder = draw(
+            st.sampled_from(["/", workdir]) | RELATIVE.filter(lambda path: "\n" not in path).map(lambda path: f"{workdir}/{path}")
+        )
         command = draw(
             st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12) | st.sampled_from(HARD)
         )
