@@ -187,15 +187,19 @@ def test_what_a_command_does_to_its_descriptors_does_not_confuse_the_shell(rig):
 
 def test_a_cancelled_command_is_killed_and_the_next_one_gets_a_new_shell(rig):
     async def run(lease):
-        running = asyncio.create_task(lease.exec("echo >begun; sleep 600; echo >ended", 700))
-        await asyncio.sleep(0.3)
+        running = asyncio.create_task(lease.exec("while :; do date +%N >beat; sleep 0.02; done", 700))
+        await asyncio.sleep(0.5)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        return await lease.exec("ls; pgrep -u $(id -u) -x sleep", 20)
+        after = await lease.exec("ls", 20)
+        beat = await lease.download("/app/beat")
+        await asyncio.sleep(0.3)
+        assert await lease.download("/app/beat") == beat
+        return after
 
     result = rig.on_lease(run)
-    assert result.output == "begun\ndata\nrun.sh\n"
+    assert result.output == "beat\ndata\nrun.sh\n"
     assert result.shell_restarted
 
 

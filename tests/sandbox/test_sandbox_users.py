@@ -42,7 +42,9 @@ def test_no_id_is_given_to_two_living_trials_whoever_asks(monkeypatch):
 
 @as_root
 def test_another_process_counts_until_it_ends(lock):
-    script = "import sys\nfrom t1x.sandbox import users; users._NAME = sys.argv[1]; print((mine := users.Users()).take(), flush=True); input()"
+    script = (
+        "import sys; from t1x.sandbox import users as u; u._NAME = sys.argv[1]; a = u.Users(); print(a.take(), flush=True); input()"
+    )
     with subprocess.Popen([sys.executable, "-c", script, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         theirs = int(other.stdout.readline())

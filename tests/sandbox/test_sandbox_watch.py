@@ -126,11 +126,11 @@ def test_where_nothing_runs_no_folder_is_walked_again(rig, monkeypatch):
 
     async def run(lease):
         await lease.exec("sleep 600 & echo", 20)
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.6)
         quiet = len(walked)
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.6)
         assert len(walked) == quiet >= 1
-        await lease.exec("echo; sleep 1", 20)
+        await lease.exec("echo; sleep 0.6", 20)
         return len(walked) - quiet
 
     assert rig.on_lease(run) >= 1
