@@ -74,8 +74,9 @@ class TestCountReward(Reward):
         if not self.exclude_baseline or task.baseline is not None:
             return ""
         return (
-            "it leaves out assertions that pass before the agent acts (exclude_baseline), and nobody has looked which these are; "
-            "run `t1x tasks check` on the pool, or set TestCountReward.exclude_baseline = False to pay for them too"
+            "it leaves out assertions that pass before the agent acts (exclude_baseline), and which these are isn't known; run "
+            "`t1x tasks check` on the pool and leave out what that can't use (FolderPool.without), or set "
+            "TestCountReward.exclude_baseline = False to pay for them too"
         )
 
     def objection(self, report: VerifierReport) -> str:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from t1x.grading.report import VerifierReport
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 
 
 def evaluation_metrics(trials: Sequence[Trial]) -> dict[str, float]:
-    """Scores over tasks with standard errors (`…_se`), of the valid trials: `resolved_rate`, `partial_credit` (mean P/T),
-    `reward_mean` (in the reward's unit) and, where a task has several attempts, `pass_at_<k>` (see `pass_at`) for each k up to the
-    most that one has; the same under `family/<name>/` (a task counts in each of its families) and `difficulty/<name>/`.
+    """Scores over tasks with standard errors (`…_se`), of the valid trials: `resolved_rate`, `partial_credit` (mean P/T; b where
+    there is no usable record), `reward_mean` (in the reward's unit) and, where a task has several attempts, `pass_at_<k>` (see
+    `pass_at`) for each k up to the most that one has; the same under `family/<name>/` (a task counts in each of its families) and
+    `difficulty/<name>/`.
 
     Of trials: `turns_mean`, `turns_resolved` and `turns_failed` by outcome, `repeated_turns` (share of turns whose completion is,
     id for id, that of an earlier turn of its trial), `ended_by/*` (shares; `ended_by/context` are context overruns). Counts:
@@ -51,7 +53,7 @@ def _scores(tasks: Sequence[Sequence[Trial]]) -> dict[str, float]:
     rewards = [[trial.reward for trial in attempts if trial.reward is not None] for attempts in tasks]
     scores = (
         _mean("resolved_rate", [float(np.mean([report.resolved for report in each])) for each in reports])
-        | _mean("partial_credit", [float(np.mean([report.passed / max(report.total, 1) for report in each])) for each in reports])
+        | _mean("partial_credit", [float(np.mean([_credit(report) for report in each])) for each in reports])
         | _mean("reward_mean", [float(np.mean(each)) for each in rewards if each])
     )
     outcomes = [(len(each), sum(report.resolved for report in each)) for each in reports]
@@ -59,6 +61,10 @@ def _scores(tasks: Sequence[Sequence[Trial]]) -> dict[str, float]:
     for k in range(1, most + 1) if most > 1 else ():
         scores |= _mean(f"pass_at_{k}", [pass_at(k, attempts, resolved) for attempts, resolved in outcomes if attempts >= k])
     return scores
+
+
+def _credit(report: VerifierReport) -> float:
+    return report.passed / report.total if report.total else float(report.resolved)
 
 
 def _mean(name: str, values: Sequence[float]) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from t1x.harness.records import EndedBy
+from t1x.rollout.payment import payment
 from t1x.rollout.records import RolloutBatch, Trial
 from t1x.rollout.retention import retention
 
@@ -16,7 +17,7 @@ def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
     `rollout/assertion_share` is the mean of P/T, `rollout/ended_by/*` are shares of the admitted trials, `rollout/tokens` the
     trajectories' tokens and `rollout/loss_tokens` the sampled ones among them; `rollout/launched` = admitted + cancelled + invalid
     + late (valid but left out: the batch was full, or another trial of its group failed). `rollout/invalid/*` count the invalid
-    ones by what ended them. `rollout/retention/*` as in `retention`.
+    ones by what ended them. `rollout/retention/*` as in `retention`; what was paid for as in `payment`.
     `time/trial_*` are mean seconds by phase."""
     metrics: dict[str, float] = {}
     admitted = batch.admitted
@@ -48,6 +49,7 @@ def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
     broken = Counter(trial.ended_by for trial in batch.others)
     metrics |= {f"rollout/invalid/{reason}": float(broken[reason]) for reason in EndedBy if reason.invalid}
     metrics |= {f"rollout/retention/{name}": share for name, share in retention(batch).items()}
+    metrics |= {f"rollout/{name}": value for name, value in payment(batch).items()}
     return metrics | _phases(admitted)
 
 

@@ -16,7 +16,7 @@ NO_OUTPUT = "(no output)"
 def transcript(trial: Trial) -> str:
     """One trial: what it was worth and why, every message, every assertion."""
     reward = "none" if trial.reward is None else f"{trial.reward:.3f}"
-    facts = [f"reward {reward}", f"ended by `{trial.ended_by}`", f"{len(trial.turns)} turns"]
+    facts = [f"reward {reward}{_without_record(trial)}", f"ended by `{trial.ended_by}`", f"{len(trial.turns)} turns"]
     facts += [f"{phase} {seconds:.2f} s" for phase, seconds in trial.timings.items()]
     parts = [f"## {trial.task.name} (trial {trial.id})", " · ".join(facts)]
     if trial.error:
@@ -52,14 +52,23 @@ def _summary(trials: Sequence[Trial], ranked: Sequence[Trial], source: str) -> s
     return f"{len(trials)} trials{of}, {len(ranked)} with a reward{mean}. Ended by: {ends or 'nothing'}."
 
 
+def _without_record(trial: Trial) -> str:
+    """The flag of a trial that was paid although its assertions aren't known."""
+    paid = trial.reward is not None and trial.report is not None and trial.report.cause is not None
+    return " (**fallback**: paid without a usable record)" if paid else ""
+
+
 def _assertions(trial: Trial) -> str:
     report = trial.report
     if report is None:
         return "Not run."
+    attested = "" if report.outcome is None else f" The judge attests b = {report.outcome:d}."
     if report.cause is not None:
-        return f"No usable report: `{report.cause}`.\n\n{_fenced(report.detail)}"
-    lines = [f"- {'✓' if passed else '✗'} {visible(name)}" for name, passed in report.assertions]
-    return "\n".join([f"{report.passed} of {report.total} assertions hold ({report.seconds:.2f} s).", "", *lines])
+        return f"No usable report: `{report.cause}`.{attested}\n\n{_fenced(report.detail)}"
+    before = report.baseline or frozenset()
+    mark = " (held before the agent acted)"
+    lines = [f"- {'✓' if passed else '✗'} {visible(name)}{mark if name in before else ''}" for name, passed in report.assertions]
+    return "\n".join([f"{report.passed} of {report.total} assertions hold ({report.seconds:.2f} s).{attested}", "", *lines])
 
 
 def _fenced(text: str) -> str:

@@ -13,7 +13,7 @@ from t1x.tasks.pool import TaskPool
 from t1x.tasks.synthetic import SyntheticPool
 from t1x.tasks.task import Task
 
-TOLD = r"run `t1x tasks check` on the pool, or set TestCountReward\.exclude_baseline = False"
+TOLD = r"run `t1x tasks check` on the pool .*, or set TestCountReward\.exclude_baseline = False"
 FOLDER = ("Campaign.pool = @FolderPool()",)
 SUITE = ("held_out/PoolSuite.pool = @FolderPool()", "held_out/PoolSuite.greedy = 1", "held_out/PoolSuite.sampled = 0")
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import make_trial
 
+from t1x.grading.report import VerifierReport
 from t1x.harness.records import EndedBy
 from t1x.rollout.evaluation import evaluation_metrics, pass_at
 
@@ -44,6 +45,15 @@ def test_pass_at_k_of_a_suite_is_a_mean_over_the_tasks_that_have_k_attempts(outc
     assert f"pass_at_{most + 1}" not in metrics
     if most > 1:
         assert metrics["pass_at_1"] == pytest.approx(metrics["resolved_rate"])
+
+
+def test_without_a_record_the_outcome_is_the_credit():
+    def broken(name, outcome):
+        return replace(make_trial(name, task=name), report=VerifierReport((), "missing", outcome=outcome))
+
+    metrics = evaluation_metrics([make_trial("a", passed=2, task="a"), broken("b", True), broken("c", False)])
+    assert metrics["partial_credit"] == pytest.approx((0.5 + 1 + 0) / 3)
+    assert metrics["resolved_rate"] == pytest.approx(1 / 3)
 
 
 def test_an_invalid_attempt_is_none():

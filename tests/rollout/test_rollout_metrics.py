@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from made_trials import make_trial
 
+from t1x.grading.report import Cause, VerifierReport
 from t1x.harness.records import EndedBy
 from t1x.rollout.metrics import rollout_metrics
+from t1x.rollout.payment import payment
 from t1x.rollout.records import RolloutBatch, Trial
 from t1x.rollout.retention import retention
 from t1x.tracking.log import check_name
@@ -54,10 +56,49 @@ def test_a_worked_batch():
             "rollout/retention/length/below_64": 2 / 5,
             "rollout/retention/ended_by/cancelled": 2 / 3,
             "rollout/retention/ended_by/done": 1 / 3,
+            "rollout/passed_mean": 2.5,
+            "rollout/fallback_share": 0,
             "time/trial_create": 2,
             "time/trial_agent": 2,
         }
     )
+
+
+def test_what_was_paid_for_is_told_with_the_causes_of_what_had_no_record() -> None:
+    def broken(name: str, cause: Cause, outcome: bool | None, **more: object) -> Trial:
+        return replace(make_trial(name, **more), report=VerifierReport((), cause, outcome=outcome, baseline=frozenset()))
+
+    def checked(name: str, passed: int, baseline: set[str], **more: object) -> Trial:
+        made = make_trial(name, passed=passed, **more)
+        assert made.report is not None
+        return replace(made, report=replace(made.report, baseline=frozenset(baseline)))
+
+    batch = RolloutBatch(
+        admitted=(
+            checked("a", 3, {"a0", "a3"}),
+            checked("b", 2, {"a0", "a1"}),
+            make_trial("c", passed=4),
+            broken("d", "truncated", True),
+        ),
+        others=(
+            broken("e", "truncated", None, ended_by=EndedBy.VERIFIER_ERROR),
+            broken("f", "missing", None, ended_by=EndedBy.VERIFIER_ERROR),
+            make_trial("g", ended_by=EndedBy.SANDBOX_ERROR),
+        ),
+    )
+    assert payment(batch) == {
+        "passed_mean": 3.0,
+        "baseline_passed_mean": 1.5,
+        "fallback_share": 0.25,
+        "unusable/missing": 1.0,
+        "unusable/truncated": 2.0,
+    }
+    assert (
+        payment(batch).items() <= {name.removeprefix("rollout/"): value for name, value in rollout_metrics(batch).items()}.items()
+    )
+    for name in rollout_metrics(batch):
+        check_name("metric", name)
+    assert payment(RolloutBatch((), ())) == {}
 
 
 def test_retention_tells_who_was_left_out() -> None:

@@ -1,5 +1,7 @@
 """Trials as a reader sees them."""
 
+from dataclasses import replace
+
 import pytest
 
 from t1x.grading.report import VerifierReport
@@ -60,6 +62,26 @@ def test_invalid_trial_says_why():
     broken = transcript(trial("t", None, VerifierReport(assertions=(), cause="truncated", detail="line 3")))
     assert "`truncated`" in broken
     assert "line 3" in broken
+
+
+def test_what_was_paid_without_a_record_is_marked():
+    report = VerifierReport(assertions=(), cause="truncated", detail="line 3", outcome=True)
+    text = transcript(trial("t", 0.2, report))
+    assert "reward 0.200 (**fallback**: paid without a usable record) · ended by" in text
+    assert "No usable report: `truncated`. The judge attests b = 1." in text
+    unpaid = transcript(trial("t", None, replace(report, outcome=None), ended_by=EndedBy.VERIFIER_ERROR))
+    assert "fallback" not in unpaid
+    assert "attests" not in unpaid
+
+
+def test_what_held_before_the_agent_acted_is_marked():
+    report = VerifierReport(
+        (("made", True), ("sorted", True), ("left", False)), outcome=False, baseline=frozenset({"made", "left"})
+    )
+    text = transcript(trial("t", 0.05, report))
+    assert "2 of 3 assertions hold (0.00 s). The judge attests b = 0." in text
+    assert "- ✓ made (held before the agent acted)\n- ✓ sorted\n- ✗ left (held before the agent acted)\n" in text
+    assert "fallback" not in text
 
 
 def test_best_and_worst_without_repeats(tmp_path):
