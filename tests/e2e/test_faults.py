@@ -4,22 +4,33 @@ stays."""
 import asyncio
 import dataclasses
 import os
+import random
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import starting
 from faulty_rollout import HARNESS, POOL, Attempt, Outcome, play, reference
+from leftovers import wait_until_nothing_is_left
+from stores import with_store
 from tiny import open_folder
 
+import t1x
+from t1x.campaign.record import Status
 from t1x.campaign.validity import causes
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
+from t1x.sandbox.child import children
 from t1x.sandbox.removal import remove_tree
+from t1x.tasks.export import write_task
 from t1x.tasks.task import Run, Task, TaskFile
+from t1x.tracking.log import read_log
 
 TASK = POOL[0]
 SOLVED = TASK.assertions / 20
@@ -256,3 +267,109 @@ def test_an_agent_fills_the_machines_disk(small_disk: SmallDisk) -> None:
         assert bool(trial.error) == trial.ended_by.invalid
     assert "No space left on device" in shown(outcome.faulty[0])[0]
     untouched(play(small_disk.sandboxes, [], healthy=1))
+
+
+CAMPAIGN = ("Campaign.start = @ScratchStart()", "Campaign.pool = @FolderPool()", "Campaign.steps = 2", "Campaign.batch = 6")
+
+
+def a_pool(folder: Path, *broken: Task) -> Path:
+    """These tasks and as many good ones, all in the folders of a pool."""
+    pool = folder / "pool"
+    pool.mkdir()
+    for i, task in enumerate([*broken, *(POOL[i] for i in range(len(broken)))]):
+        write_task(dataclasses.replace(task, name=f"task-{i}"), pool)
+    return pool
+
+
+def campaign(folder: Path, root: Path, pool: Path, *more: str) -> list[str]:
+    """The arguments of `t1x run` for one."""
+    runs = with_store(folder / "runs")
+    lines = [*CAMPAIGN, f"FolderPool.path = '{pool}'", f"Campaign.runs = '{runs}'", f"BubblewrapSandbox.root = '{root}'", *more]
+    file = starting.write(folder, "faulty", *lines)
+    file.write_text("".join(line for line in file.read_text().splitlines(True) if not line.startswith("SyntheticPool.")))
+    return [str(file)]
+
+
+def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path.cwd())])}
+    program = [sys.executable, "-m", "t1x.cli", "run", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(program, cwd=folder, env=environment, text=True, start_new_session=True, **pipes)
+
+
+def test_a_campaign_goes_on_and_counts_what_went_wrong(root: Path, tmp_path: Path) -> None:
+    hanging = dataclasses.replace(TASK, tests=(TaskFile("test.sh", b"sleep 100\n"),), verifier_timeout=1.0)
+    silent = dataclasses.replace(TASK, tests=(TaskFile("test.sh", b"true\n"),))
+    pool = a_pool(tmp_path, hanging, silent, broken(TASK))
+    process = start(campaign(tmp_path, root, pool, "BubblewrapSandbox.per_node = 2"), tmp_path)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+    (run,) = t1x.runs(tmp_path / "runs")
+    assert run.status is Status.FINISHED
+    entries = [entry for entry in read_log(run.folder) if "rollout/launched" in entry.metrics]
+    assert [entry.step for entry in entries] == [1, 2]
+    for entry in entries:
+        metrics = entry.metrics
+        assert (metrics["rollout/admitted"], metrics["rollout/invalid"]) == (3, 3)
+        assert (metrics["rollout/invalid/verifier_error"], metrics["rollout/invalid/sandbox_error"]) == (2, 1)
+        assert (metrics["sandbox/created"], metrics["sandbox/failed"]) == (5, 1)
+        assert metrics["time/sandbox_most_at_once"] == 2
+        assert metrics["time/sandbox_wait_p95"] > 0
+    wait_until_nothing_is_left([], root, process.pid)
+
+
+def test_a_campaign_whose_sandboxes_never_come_stops_and_says_why(root: Path, tmp_path: Path) -> None:
+    pool = a_pool(tmp_path, broken(TASK), broken(POOL[1]), broken(POOL[2]))
+    arguments = campaign(tmp_path, root, pool, "Guards.empty_steps = 1", "BubblewrapSandbox.setup_deadline = 0.000001")
+    process = start(arguments, tmp_path)
+    output, errors = process.communicate(timeout=240)
+    assert process.returncode == 2, output
+    assert "nothing to learn from in step 1: of 6 trials none had a learning signal (0 admitted, 6 invalid)" in errors
+    assert "its sandbox wasn't made within setup_deadline (1e-06 s)" in errors
+    wait_until_nothing_is_left([], root, process.pid)
+
+
+def killed_with_its_janitor(process: subprocess.Popen[str], root: Path) -> None:
+    """SIGKILL to both at once, so that nobody is left to tidy up."""
+    os.kill(process.pid, signal.SIGSTOP)
+    janitors = [pid for pid in children(process.pid) if b"t1x-sandboxes" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    for pid in (*janitors, process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_campaign_killed_with_its_janitor_is_tidied_up_by_the_next_start(root: Path, tmp_path: Path) -> None:
+    arguments = campaign(tmp_path, root, a_pool(tmp_path, TASK), "Campaign.steps = 1")
+    process = start([*arguments, "--set", "Campaign.steps = 50"], tmp_path)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "step 2/" in line:
+            break
+    killed_with_its_janitor(process, root)
+    assert os.listdir(root) != [], "nothing was left to tidy up"
+    process = start(arguments, tmp_path)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+    wait_until_nothing_is_left([], root, process.pid)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_campaigns_killed_at_random_moments_leave_nothing(root: Path, tmp_path: Path) -> None:
+    """Half of them with their janitor, whose work the next start does; the last one finishes what the others began."""
+    arguments = campaign(tmp_path, root, a_pool(tmp_path, TASK), "Campaign.steps = 8", "Campaign.batch = 16")
+    rng = random.Random(0)
+    for number in range(20):
+        process = start([*arguments, *(["--resume"] if number else [])], tmp_path)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(rng.uniform(2, 12))
+        if number % 2:
+            process.kill()
+            process.communicate()
+            wait_until_nothing_is_left([], root, process.pid)
+        else:
+            killed_with_its_janitor(process, root)
+    process = start([*arguments, "--resume"], tmp_path)
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    wait_until_nothing_is_left([], root, process.pid)
