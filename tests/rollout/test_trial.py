@@ -185,6 +185,25 @@ def test_a_verifier_that_fails_makes_the_trial_invalid(folder, test_sh, timeout,
     assert cause in trial.error
 
 
+def test_what_held_before_the_agent_acted_is_not_paid(folder):
+    made = dataclasses.replace(TASK, environment=(*TASK.environment, Run("; ".join(REFERENCE), TASK.workdir)))
+    (solved,) = {trial.report.assertions for trial in (Attempt(folder, REFERENCE)(), Attempt(folder, [], task=made)())}
+    known = dataclasses.replace(made, baseline=frozenset(name for name, _ in solved[1:]))
+    trial = Attempt(folder, [], task=known)()
+    assert (trial.report.resolved, trial.report.baseline, trial.reward) == (True, known.baseline, 1 / 20)
+    unknown = Attempt(folder, [], task=dataclasses.replace(made, baseline=None))()
+    assert (unknown.ended_by, unknown.reward) == (EndedBy.VERIFIER_ERROR, None)
+    assert "exclude_baseline is set" in unknown.error
+
+
+@pytest.mark.parametrize(("reward", "worth"), [("1", 3 / 20), ("0.5", 0.0), ("nan", None)])
+def test_an_attested_outcome_is_paid_without_a_record(folder, reward, worth):
+    script = TaskFile("test.sh", f"echo {reward} > /logs/verifier/reward.txt\n".encode())
+    trial = Attempt(folder, REFERENCE, task=dataclasses.replace(TASK, tests=(script,), verifier="harbor", assertions=3))()
+    assert (trial.reward, trial.report.cause) == (worth, "bad_reward" if worth is None else "missing")
+    assert trial.ended_by is (EndedBy.VERIFIER_ERROR if worth is None else EndedBy.DONE)
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_cancelled_trial_keeps_its_turns_and_leaves_nothing(folder, times):
     async def cancel(running):
