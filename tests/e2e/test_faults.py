@@ -297,15 +297,31 @@ def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(program, cwd=folder, env=environment, text=True, start_new_session=True, **pipes)
 
 
+def killed_with_its_janitor(process: subprocess.Popen[str], root: Path) -> None:
+    """SIGKILL to both at once, so that nobody is left to tidy up."""
+    os.kill(process.pid, signal.SIGSTOP)
+    janitors = [pid for pid in children(process.pid) if b"t1x-sandboxes" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    for pid in (*janitors, process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+
+
 def test_a_campaign_goes_on_and_counts_what_went_wrong(root: Path, tmp_path: Path) -> None:
+    """Also where the one before it was killed outright with its janitor, whose work is left to it."""
     hanging = dataclasses.replace(TASK, tests=(TaskFile("test.sh", b"sleep 100\n"),), verifier_timeout=1.0)
     silent = dataclasses.replace(TASK, tests=(TaskFile("test.sh", b"true\n"),))
     pool = a_pool(tmp_path, hanging, silent, broken(TASK))
-    process = start(campaign(tmp_path, root, pool, "BubblewrapSandbox.per_node = 2"), tmp_path)
+    arguments = campaign(tmp_path, root, pool, "BubblewrapSandbox.per_node = 2")
+    process = start([*arguments, "--set", "Campaign.steps = 50"], tmp_path)
+    assert process.stdout is not None
+    next(line for line in process.stdout if "step 1/" in line)
+    killed_with_its_janitor(process, root)
+    assert os.listdir(root) != [], "nothing was left to tidy up"
+    process = start(arguments, tmp_path)
     _, errors = process.communicate(timeout=240)
     assert process.returncode == 0, errors
-    (run,) = t1x.runs(tmp_path / "runs")
-    assert run.status is Status.FINISHED
+    wait_until_nothing_is_left([], root, process.pid)
+    (run,) = (run for run in t1x.runs(tmp_path / "runs") if run.status is Status.FINISHED)
     entries = [entry for entry in read_log(run.folder) if "rollout/launched" in entry.metrics]
     assert [entry.step for entry in entries] == [1, 2]
     for entry in entries:
@@ -315,7 +331,6 @@ def test_a_campaign_goes_on_and_counts_what_went_wrong(root: Path, tmp_path: Pat
         assert (metrics["sandbox/created"], metrics["sandbox/failed"]) == (5, 1)
         assert metrics["time/sandbox_most_at_once"] == 2
         assert metrics["time/sandbox_wait_p95"] > 0
-    wait_until_nothing_is_left([], root, process.pid)
 
 
 def test_a_campaign_whose_sandboxes_never_come_stops_and_says_why(root: Path, tmp_path: Path) -> None:
@@ -326,30 +341,6 @@ def test_a_campaign_whose_sandboxes_never_come_stops_and_says_why(root: Path, tm
     assert process.returncode == 2, output
     assert "nothing to learn from in step 1: of 6 trials none had a learning signal (0 admitted, 6 invalid)" in errors
     assert "its sandbox wasn't made within setup_deadline (1e-06 s)" in errors
-    wait_until_nothing_is_left([], root, process.pid)
-
-
-def killed_with_its_janitor(process: subprocess.Popen[str], root: Path) -> None:
-    """SIGKILL to both at once, so that nobody is left to tidy up."""
-    os.kill(process.pid, signal.SIGSTOP)
-    janitors = [pid for pid in children(process.pid) if b"t1x-sandboxes" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    for pid in (*janitors, process.pid):
-        os.kill(pid, signal.SIGKILL)
-    process.communicate()
-
-
-def test_a_campaign_killed_with_its_janitor_is_tidied_up_by_the_next_start(root: Path, tmp_path: Path) -> None:
-    arguments = campaign(tmp_path, root, a_pool(tmp_path, TASK), "Campaign.steps = 1")
-    process = start([*arguments, "--set", "Campaign.steps = 50"], tmp_path)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "step 2/" in line:
-            break
-    killed_with_its_janitor(process, root)
-    assert os.listdir(root) != [], "nothing was left to tidy up"
-    process = start(arguments, tmp_path)
-    _, errors = process.communicate(timeout=240)
-    assert process.returncode == 0, errors
     wait_until_nothing_is_left([], root, process.pid)
 
 
