@@ -1,0 +1,97 @@
+"""A judge as is usual in the field: the agent's own sandbox, its shell and its environment; the tests are copied in and run there,
+and the report is read from a folder that anyone in it may write."""
+
+import os
+import subprocess
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+from t1x.grading.pytest_judge import judge_command
+from t1x.sandbox.isolation import TOOLS
+from t1x.tasks.task import Task
+
+SYSTEM = [
+    word for name in ("/bin", "/sbin", "/lib", "/lib64") if os.path.islink(name) for word in ("--symlink", os.readlink(name), name)
+]
+SYSTEM += [
+    word for name in ("/lib64", "/lib") if os.path.isdir(name) and not os.path.islink(name) for word in ("--ro-bind", name, name)
+]
+NAMESPACES = (
+    "--unshare-user --unshare-pid --unshare-ipc --unshare-net --unshare-uts --uid 1000 --gid 1000 --cap-drop ALL --die-with-parent"
+)
+WRITABLE = {"app": "/app", "tmp": "/tmp", "logs": "/logs", "home": "/home/agent", "tests": "/tests", "bin": "/usr/local/bin"}
+TEST_SH = """cd /app
+if pytest -q -p no:cacheprovider --junitxml=/logs/verifier/report.xml /tests/test_outputs.py
+then echo 1 >/logs/verifier/reward.txt; else echo 0 >/logs/verifier/reward.txt; fi
+"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a judge found."""
+
+    full: bool
+    passed: int
+    cause: str | None = None
+    """Why there is no verdict, where there is none."""
+
+
+def judge_naively(task: Task, commands: str, seconds: float) -> Verdict:
+    """The agent's commands, then the verdict; the cause `hangs` where none comes within so many seconds."""
+    with tempfile.TemporaryDirectory() as root:
+        folders = {Path(root, name): inside for name, inside in WRITABLE.items()}
+        for folder in (*folders, Path(root, "held"), Path(root, "logs/verifier")):
+            folder.mkdir(exist_ok=True)
+        for name, files in (("app", task.environment), ("held", task.tests)):
+            for file in files:
+                Path(root, name, file.path).write_bytes(file.content)
+        Path(root, "held/test.sh").write_text(TEST_SH)
+        command = judge_command(task, "/tests")
+        python, libraries = (
+            command.argv[: command.argv.index("-I")],
+            {os.path.dirname(p) for p in command.system.values() if "/lib/" in p},
+        )
+        start = f"import sys; sys.path += {sorted(libraries)!r}; import pytest; sys.exit(pytest.console_main())"
+        Path(root, "bin/pytest").write_text(f'#!/bin/bash\nexec {" ".join(python)} -c "{start}" "$@"\n')
+        Path(root, "bin/pytest").chmod(0o755)
+        binds = [word for folder, inside in folders.items() for word in ("--bind", str(folder), inside)]
+        binds += [word for source, inside in command.system.items() for word in ("--ro-bind", str(source), inside)]
+        layout = [
+            "--ro-bind",
+            "/usr",
+            "/usr",
+            *SYSTEM,
+            "--ro-bind",
+            "/etc",
+            "/etc",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--dir",
+            TOOLS,
+        ]
+        shell = f"cd /app\n{commands}\nrm -f /logs/verifier/reward.txt; cp /held/* /tests/; bash /tests/test.sh; sleep 0.4"
+        argv = ["bwrap", *NAMESPACES.split(), *layout, *binds, "--ro-bind", f"{root}/held", "/held", "--", "/bin/bash", "-c", shell]
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "LANG": "C.UTF-8"}
+        try:
+            ran = subprocess.run(argv, env=env, capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            return Verdict(False, 0, "hangs")
+        assert b"bwrap:" not in ran.stderr, ran.stderr
+        return read(Path(root))
+
+
+def read(root: Path) -> Verdict:
+    """What is found in the report's folder, wherever it leads."""
+    logs = root / "logs/verifier"
+    if logs.is_symlink():
+        logs = root / os.readlink(logs).lstrip("/")
+    reward = (logs / "reward.txt").read_text().strip() if (logs / "reward.txt").exists() else "0"
+    try:
+        cases = list(ElementTree.parse(logs / "report.xml").iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        cases = []
+    return Verdict(reward == "1", sum(len(case) == 0 for case in cases))
