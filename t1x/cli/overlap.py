@@ -1,5 +1,6 @@
 """`t1x tasks overlap`, from the pools to the exit code."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -27,12 +28,14 @@ def compare_pools(target: PoolTarget, suite: PoolTarget, threshold: float, most:
         ours, theirs = _tasks(target, console), _tasks(suite, console)
     with ProgressReport(console) as report, report.phase("comparing", texts(ours, theirs)) as phase:
         found = overlap(ours, theirs, threshold, phase.advance)
-    console.print(_nearest(found, len(theirs), suite.label))
+    console.print(f"likeness of the nearest task, for each of {len(theirs)} in {suite.label}:", highlight=False, soft_wrap=True)
+    console.print(_nearest(found))
     console.print()
-    if found.pairs:
-        console.print(_pairs(found.pairs[:most]))
-        if len(found.pairs) > most:
-            console.print(f"and {len(found.pairs) - most} more; --most prints them", highlight=False)
+    close = sorted((pair for pairs in found.nearest.values() for pair in pairs if pair.score >= threshold), key=lambda p: -p.score)
+    if close:
+        console.print(_pairs(close[:most], found.pairs))
+        if len(close) > most:
+            console.print(f"and {len(close) - most} more; --most prints them", highlight=False)
         console.print()
     console.print(
         f"{len({pair.held_out for pair in found.pairs})} of {len(theirs)} tasks of {suite.label} have a task of {target.label} "
@@ -53,11 +56,9 @@ def _tasks(target: PoolTarget, console: Console) -> list[Task]:
     return read
 
 
-def _nearest(found: Overlap, count: int, label: str) -> Table:
+def _nearest(found: Overlap) -> Table:
     """How alike the nearest task is, over the held-out tasks."""
-    table = Table(
-        title=f"Likeness of the nearest task, for each of {count} in {label}", title_justify="left", pad_edge=False, box=None
-    )
+    table = Table(pad_edge=False, box=None)
     table.add_column("")
     for field in found.nearest:
         table.add_column(field, justify="right")
@@ -72,12 +73,16 @@ def _nearest(found: Overlap, count: int, label: str) -> Table:
     return table
 
 
-def _pairs(pairs: Sequence[Pair]) -> Table:
+def _pairs(close: Sequence[Pair], found: Sequence[Pair]) -> Table:
+    """Held-out tasks with the nearest task of each, and how many others of all that were `found` are near it."""
+    near = Counter((pair.field, pair.held_out) for pair in found)
     table = Table(pad_edge=False, box=None)
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("field", no_wrap=True)
     table.add_column("held-out task", overflow="fold")
-    table.add_column("task of the pool", overflow="fold")
-    for pair in pairs:
-        table.add_row(f"{pair.score:.2f}", pair.field, Text(pair.held_out), Text(pair.task))
+    table.add_column("nearest task of the pool", overflow="fold")
+    table.add_column("others", justify="right")
+    for pair in close:
+        others = near[pair.field, pair.held_out] - 1
+        table.add_row(f"{pair.score:.2f}", pair.field, Text(pair.held_out), Text(pair.task), f"{others or ''}")
     return table

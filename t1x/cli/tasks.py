@@ -138,8 +138,8 @@ def overlap(
     named: Annotated[
         str | None, typer.Option("--suite", metavar="NAME", help="Which suite of SUITE's Gin file.", show_default=False)
     ] = None,
-    threshold: Annotated[float, typer.Option("--threshold", min=0, max=1, help="Likeness from which a pair is named.")] = 0.5,
-    most: Annotated[int, typer.Option("--most", min=1, metavar="N", help="Pairs that are printed.")] = 20,
+    threshold: Annotated[float, typer.Option("--threshold", min=0.1, max=1, help="Likeness from which a pair is named.")] = 0.5,
+    most: Annotated[int, typer.Option("--most", min=1, metavar="N", help="Rows that are printed.")] = 20,
     site: SiteName = AUTO,
     set: Settings = None,
 ) -> None:

@@ -20,6 +20,7 @@ class CheckedTasks:
         """Raises `ValueError` for a file in the manifest's place that isn't one."""
         self._pool = pool
         self._manifest = read_manifest(pool / NAME)
+        self._entries: dict[str, Entry | None] = {}
         self._stale: list[str] = []
 
     def without(self, folders: Sequence[Path], faults: Collection[Fault]) -> list[Path]:
@@ -59,9 +60,11 @@ class CheckedTasks:
             )
 
     def _entry(self, folder: Path) -> Entry | None:
-        entry = self._manifest.tasks.get(folder.name) if self._manifest else None
-        if entry is None or entry.sha256 == folder_digest(folder):
-            return entry
-        if folder.name not in self._stale:
-            self._stale.append(folder.name)
-        return None
+        """What holds of a task, found out once."""
+        if folder.name not in self._entries:
+            entry = self._manifest.tasks.get(folder.name) if self._manifest else None
+            if entry is not None and entry.sha256 != folder_digest(folder):
+                self._stale.append(folder.name)
+                entry = None
+            self._entries[folder.name] = entry
+        return self._entries[folder.name]

@@ -1,5 +1,8 @@
 """What runs come to is judged the same way whatever ran."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from t1x.curation.attempt import Attempt
@@ -94,6 +97,11 @@ def test_what_utf8_cannot_say_is_escaped():
     entry = judge(TASK, "d", UNTOUCHED, [ran(("x\ud800", False))])
     assert entry.assertions == ("x\\ud800",)
     assert entry.model_dump_json()
+
+
+def test_the_docs_have_a_line_for_every_fault():
+    page = (Path(__file__).parents[2] / "docs" / "pools.md").read_text()
+    assert tuple(re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE))[: len(FAULTS)] == FAULTS
 
 
 def test_every_fault_has_a_meaning_and_findings_are_grouped_by_it():
