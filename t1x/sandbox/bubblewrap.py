@@ -79,7 +79,8 @@ class Bubblewrap:
             "--dev",
             "/dev",
         )
-        self._inner_root: tuple[str, ...] = ("--bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+        shared = ("--bind", SHARED_MEMORY, SHARED_MEMORY)
+        self._inner_root: tuple[str, ...] = ("--bind", "/", "/", "--dev", "/dev", *shared, "--proc", "/proc")
         self._whole_proc: tuple[str, ...] = ()
         if deterministic:
             write_clock(etc)
@@ -120,7 +121,8 @@ class Bubblewrap:
         return self._launch(trial, writable, read_only, argv, {**FRESH_ENV, **fresh.variables}, private)
 
     def confined(self) -> tuple[str, ...]:
-        return (program("bwrap"), "--unshare-user", "--unshare-pid", *self._inner_root, *_each("--tmpfs", PRIVATE), *_INNER, "--")
+        closed = (*_each("--tmpfs", PRIVATE), *_each("--remount-ro", ("/dev", *PRIVATE)))  # what is put there would take memory
+        return (program("bwrap"), "--unshare-user", "--unshare-pid", *self._inner_root, *closed, *_INNER, "--")
 
     def shell_pid(self, child: Child) -> int | None:
         inside = children(child.pid) if child.poll() is None else []

@@ -62,7 +62,7 @@ def exports(variables: Mapping[str, str]) -> str:
 
 def announced(prologue: str, argv: Sequence[str]) -> tuple[str, ...]:
     """argv behind a prologue, telling on `STATUS` that it is about to start."""
-    return (*BASH, "-c", f'{prologue}; echo >&{STATUS}; exec "$@" {STATUS}>&-', "bash", *argv)
+    return (*BASH, "-c", f'{prologue}; echo 2>/dev/null >&{STATUS}; exec "$@" {STATUS}>&-', "bash", *argv)
 
 
 def as_user(owner: int | None) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from t1x.sandbox.bubblewrap import Bubblewrap
 from t1x.sandbox.host import LocalHost
-from t1x.sandbox.isolation import Fresh, Isolation, Limits
+from t1x.sandbox.isolation import CANDIDATE, Fresh, Isolation, Limits
 from t1x.sandbox.local import LocalLimits
-from t1x.sandbox.probe import CHECK, probe, probe_clock, require_programs
+from t1x.sandbox.probe import CHECK, probe, probe_clock, probe_nested, require_programs
 from t1x.sandbox.process import Process
 from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.run_folder import RunFolder
@@ -22,6 +22,7 @@ def build_bubblewrap(spec: LocalLimits, deterministic: bool) -> LocalHost:
         isolation = Bubblewrap(run_folder.path, _limits(spec), deterministic)
         trial = TrialFolder(run_folder.path / "probe", "/app", owner := users.take())
         probe(isolation.fresh(trial, Fresh(("/bin/bash", "-c", CHECK))))
+        probe_nested(isolation.fresh(trial, Fresh((CANDIDATE, "/bin/bash", "-c", CHECK))))
         if deterministic:
             probe_clock(isolation.fresh(trial, Fresh(("date", "+%s"))))
         remove_tree(trial.path)

@@ -9,12 +9,16 @@ from t1x.sandbox.fixed_clock import NOW
 from t1x.sandbox.isolation import Launch
 
 _OR = "or choose `@ProcessSandbox()`, which isolates nothing"
+_MANY = 15000
+"""User namespaces: more than t1x ever needs."""
 _SYSCTLS = (
     ("kernel/unprivileged_userns_clone", "0", "1"),
-    ("user/max_user_namespaces", "0", "15000"),
+    ("user/max_user_namespaces", "0", f"{_MANY}"),
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
 )
 """(sysctl, the value that forbids user namespaces to ordinary users, one that allows them)."""
+_PROFILE = Path("/etc/apparmor.d/bwrap-userns-restrict")
+"""Where distributions keep the profile that lets bubblewrap make namespaces, but not what runs in it."""
 CHECK = "cat /proc/self/uid_map; grep CapEff /proc/self/status; ls /sys/class/net 2>/dev/null; grep -c : /proc/net/dev"
 """Run inside by the probe; `check_inside` reads what it prints."""
 
@@ -33,6 +37,11 @@ def probe(launch: Launch) -> None:
     require_confined(_printed(launch))
 
 
+def probe_nested(launch: Launch) -> None:
+    """The same for a launch whose command is `CHECK` in a second bubblewrap, as a verifier confines programs of the agent."""
+    require_confined(_printed(launch, nested=True))
+
+
 def probe_clock(launch: Launch) -> None:
     """Runs a launch whose command is `date +%s` and raises `ValueError` where its clock isn't the fixed one."""
     if (printed := _printed(launch).strip()) != NOW:
@@ -42,7 +51,7 @@ def probe_clock(launch: Launch) -> None:
         )
 
 
-def _printed(launch: Launch) -> str:
+def _printed(launch: Launch, nested: bool = False) -> str:
     try:
         run = subprocess.run(
             launch.argv,
@@ -55,6 +64,11 @@ def _printed(launch: Launch) -> str:
         )
     except subprocess.TimeoutExpired as error:
         raise ValueError(f"bubblewrap doesn't start within 60 s on this machine; check `{' '.join(launch.argv)}`, {_OR}") from error
+    if run.returncode != 0 and nested:
+        raise ValueError(
+            f"bubblewrap works on this machine, but not inside itself ({run.stderr.strip()}), as verifiers need it to confine what "
+            f"agents wrote: {_nested_advice(run.stderr)}, {_OR}"
+        )
     if run.returncode != 0:
         raise ValueError(f"bubblewrap doesn't work on this machine ({run.stderr.strip()}): {_advice(run.stderr)}, {_OR}")
     return run.stdout
@@ -71,17 +85,25 @@ def require_confined(printed: str) -> None:
         )
 
 
+def _nested_advice(stderr: str) -> str:
+    if _read(_PROFILE) is not None:
+        return f"AppArmor keeps bubblewrap's programs from making namespaces; `apparmor_parser -R {_PROFILE}` until the next boot"
+    if (most := _read(Path("/proc/sys/user/max_user_namespaces"))) is not None and int(most) < _MANY:
+        return f"{most} user namespaces are allowed, and each sandbox takes two; `sysctl -w user.max_user_namespaces={_MANY}`"
+    return _advice(stderr)
+
+
 def _advice(stderr: str) -> str:
     forbidding = [(name, allowed) for name, bad, allowed in _SYSCTLS if _read(Path("/proc/sys", name)) == bad]
     if forbidding:
         return "user namespaces are forbidden here; " + ", ".join(f"`sysctl -w {n.replace('/', '.')}={v}`" for n, v in forbidding)
-    if "proc" in stderr:
-        return (
-            "a new /proc can't be mounted; in a container, start it with `--security-opt systempaths=unconfined` or `--privileged`"
-        )
     if "namespace" in stderr or "setting up uid map" in stderr or "pivot_root" in stderr:
         return (
             "in a container, start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined` or `--privileged`"
+        )
+    if "proc" in stderr:
+        return (
+            "a new /proc can't be mounted; in a container, start it with `--security-opt systempaths=unconfined` or `--privileged`"
         )
     if "Can't find source path" in stderr or "Permission denied" in stderr:
         return "the sandboxes' folder can't be reached by an unprivileged user; set `root` to a folder that anyone may enter"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from t1x.sandbox.isolation import CANDIDATE
+
 pytestmark = pytest.mark.promise("isolation")
 
 
@@ -125,3 +127,14 @@ def test_a_tight_umask_doesnt_reach_into_the_sandbox(rig):
     finally:
         os.umask(before)
     assert seen.split() == ["agent", "0022", "one", "two", "drwxr-xr-x", "-rw-r--r--"]
+
+
+def test_a_confined_program_writes_nothing_that_no_limit_counts(rig):
+    async def run(lease):
+        await lease.stop()
+        script = "for f in /dev /tests /logs /opt/t1x /etc /; do echo >$f/made; done; touch {/tmp,/dev/shm,/app}/made && echo made"
+        return await lease.run_fresh((CANDIDATE, "/bin/bash", "-c", script), read_only={}, writable={}, timeout=20)
+
+    result = rig.on_lease(run)
+    assert result.output.count("Read-only file system") == 6
+    assert result.output.endswith("\nmade\n")

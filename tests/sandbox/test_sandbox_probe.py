@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from t1x.sandbox import run_folder
+from t1x.sandbox import bubblewrap, run_folder
 from t1x.sandbox.isolation import Launch
 from t1x.sandbox.local import BubblewrapSandbox, ProcessSandbox
 from t1x.sandbox.probe import probe, require_confined
@@ -44,6 +44,22 @@ def test_a_failing_bubblewrap_is_explained(stderr, advice, monkeypatch):
     assert stderr in str(raised.value)
     assert advice in str(raised.value)
     assert "@ProcessSandbox()" in str(raised.value)
+
+
+@pytest.mark.skipif("--disable-userns" not in os.popen("bwrap --help").read(), reason="needs bubblewrap 0.8")
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"/etc/apparmor.d/bwrap-userns-restrict": "profile"}, "`apparmor_parser -R /etc/apparmor.d/bwrap-userns-restrict`"),
+        ({"/proc/sys/user/max_user_namespaces": "3"}, "3 user namespaces are allowed.*`sysctl -w user.max_user_namespaces=15000`"),
+        ({}, "--security-opt seccomp=unconfined"),
+    ],
+)
+def test_a_bubblewrap_that_does_not_work_inside_itself_is_explained(settings, advice, open_root, monkeypatch):
+    monkeypatch.setattr("t1x.sandbox.probe._read", lambda path: settings.get(str(path)))
+    monkeypatch.setattr(bubblewrap, "_CONFINED", (*bubblewrap._CONFINED, "--disable-userns"))
+    with pytest.raises(ValueError, match=f"not inside itself.*{advice}.*@ProcessSandbox"):
+        BubblewrapSandbox(root=open_root).build()
 
 
 def test_forbidding_sysctls_are_named(monkeypatch):
