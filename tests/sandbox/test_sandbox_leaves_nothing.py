@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
+from traces import descriptors, processes_of
 
 from t1x.sandbox.local import BubblewrapSandbox
 from t1x.sandbox.protocol import SandboxError
@@ -30,30 +30,6 @@ mkdir many; (cd many; seq 300 | xargs touch); chmod 555 many
 chmod 000 .
 set +e
 """
-
-
-def descriptors() -> Counter:
-    """How many descriptors of each kind this process has."""
-    found: Counter = Counter()
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            found[os.readlink(f"/proc/self/fd/{name}").split(":")[0]] += 1
-        except FileNotFoundError:  # the listing's own
-            continue
-    return found
-
-
-def processes_of(root: Path) -> list[bytes]:
-    """Command lines of the processes on this machine that name the folder there or in their environment."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes()
-            if os.fsencode(root) in command + (entry / "environ").read_bytes():
-                found.append(command)
-        except OSError:
-            continue
-    return found
 
 
 def comes_true(condition, seconds=10.0) -> bool:
