@@ -164,4 +164,5 @@ def test_a_fork_bomb_is_ended_by_killing_everything_and_leaves_others_alone(rig)
         return began, after[1], fresh
 
     other, after, fresh = rig.on_host(run, processes=60)
-    assert (other.output, after.output, fresh.output) == ("10\n", "data\nrun.sh\n", "10\n")
+    assert (other.output, fresh.output) == ("10\n", "10\n")
+    assert after.output.endswith("data\nrun.sh\n")  # after complaints while the system reaps what was killed
