@@ -15,6 +15,8 @@ from t1x.curation.overlap import Overlap, Pair, overlap, texts
 from t1x.curation.statistics import percentile
 from t1x.tasks.task import Task
 
+WIDTH = 130
+"""Columns that the names have at least: they are to be copied, and a narrow terminal wraps a line by itself."""
 STEPS = 10
 """Ranges of scores that held-out tasks are counted in."""
 
@@ -33,7 +35,7 @@ def compare_pools(target: PoolTarget, suite: PoolTarget, threshold: float, most:
     console.print()
     close = sorted((pair for pairs in found.nearest.values() for pair in pairs if pair.score >= threshold), key=lambda p: -p.score)
     if close:
-        console.print(_pairs(close[:most], found.pairs))
+        Console(width=max(console.width, WIDTH)).print(_pairs(close[:most], found.pairs))
         if len(close) > most:
             console.print(f"and {len(close) - most} more; --most prints them", highlight=False)
         console.print()
