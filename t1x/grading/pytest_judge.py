@@ -36,7 +36,8 @@ def judge_command(task: Task, tests: str) -> JudgeCommand:
     python, system = _python()
     libraries = {path: f"{TOOLS}/lib/{path.name}" for path in map(_package, _PACKAGES)}
     paths = sorted(file.path for file in task.tests if Path(file.path).match("test_*.py"))
-    arguments = (_JUDGE, str(RECORD), CANDIDATE, tests, ":".join(libraries.values()), *(f"{tests}/{path}" for path in paths))
+    given = (str(RECORD), CANDIDATE, json.dumps(dict(task.variables)), tests, ":".join(libraries.values()))
+    arguments = (_JUDGE, *given, *(f"{tests}/{path}" for path in paths))
     judge = Path(__file__).with_name("judge")
     return JudgeCommand((*python, "-I", "-S", "-B", "-c", _BOOT, *arguments), {**system, **libraries, judge: _JUDGE})
 

@@ -51,10 +51,8 @@ async def verify(lease: SandboxLease, task: Task) -> VerifierReport:
 async def _run(lease: SandboxLease, task: Task, tests: Path, logs: Path) -> ExecResult:
     read_only, timeout = {tests: TESTS}, task.verifier_timeout
     if task.verifier == "pytest":
-        judge, variables = judge_command(task, TESTS), dict(task.variables)
-        return await lease.run_fresh(
-            judge.argv, read_only=read_only, writable={}, timeout=timeout, system=judge.system, variables=variables
-        )
+        judge = judge_command(task, TESTS)
+        return await lease.run_fresh(judge.argv, read_only=read_only, writable={}, timeout=timeout, system=judge.system)
     script = ("/bin/bash", f"{TESTS}/test.sh")
     variables = dict(task.variables) if task.verifier == "harbor" else {}  # with a PATH of the task's, python3 could be the agent's
     return await lease.run_fresh(script, read_only=read_only, writable={logs: REPORT_FOLDER}, timeout=timeout, variables=variables)

@@ -1,13 +1,10 @@
-"""Verification end to end, in real sandboxes, also against agents that attack it."""
+"""Verification end to end, in real sandboxes; `test_attacks` has the agents that attack it."""
 
 import asyncio
 import dataclasses
 import os
-import shutil
-import tempfile
 import time
-import warnings
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -51,17 +48,12 @@ def with_test(script: str, **fields) -> Task:
     return dataclasses.replace(TASK, tests=(TaskFile("test.sh", script.encode()),), **fields)
 
 
-@pytest.fixture(params=[BubblewrapSandbox, ProcessSandbox])
-def judge(request):
+def judging(kind, root):
     """Runs an agent's commands, then the verifier."""
-    root = Path(tempfile.mkdtemp(prefix="t1x-test-"))
-    root.chmod(0o755)
 
     def run(task: Task, *commands: str) -> VerifierReport:
         async def trial() -> VerifierReport:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                host = request.param(root=root).build()
+            host = kind(root=root).build()
             try:
                 lease = await host.create(task)
                 for command in commands:
@@ -72,10 +64,17 @@ def judge(request):
 
         return asyncio.run(trial())
 
-    run.isolated = request.param is BubblewrapSandbox
-    yield run
-    assert os.listdir(root) == [], "verification left something behind"
-    shutil.rmtree(root)
+    return run
+
+
+@pytest.fixture(params=[BubblewrapSandbox, ProcessSandbox])
+def judge(request, root):
+    return judging(request.param, root)
+
+
+@pytest.fixture
+def isolated(root):
+    return judging(BubblewrapSandbox, root)
 
 
 def test_a_solved_and_an_unsolved_task(judge):
@@ -97,43 +96,16 @@ def test_the_references_of_bundled_tasks_resolve_and_doing_nothing_does_not(judg
     assert not judge(pool[0]).resolved
 
 
-@pytest.mark.parametrize(
-    "attack",
-    {
-        "prewritten report": f"mkdir -p /logs/verifier; echo '{FAKE}' | tee /logs/verifier/ctrf.json ctrf.json /tmp/ctrf.json",
-        "background rewriter": f"(trap '' TERM HUP; setsid bash -c \"while :; do for f in /logs/verifier/ctrf.json "
-        f"../*/ctrf.json; do echo '{FAKE}' >\\$f; done; done\" >/dev/null 2>&1) & disown; sleep 0.1",
-        "tests changed in advance": "mkdir -p /tests/lib; echo 'echo x' >/tests/test.sh; rm -rf /tests/*; chmod 777 /tests",
-        "python replaced": "printf '#!/bin/sh\\nexit 0\\n' >python3; chmod +x python3; export PATH=$PWD:$PATH; "
-        "python3() { :; }; export -f python3",
-        "modules in the environment": "echo 'import os; os._exit(0)' >json.py; cp json.py sitecustomize.py; export PYTHONPATH=$PWD",
-        "shell set-up": "echo 'exit 0' >env; export BASH_ENV=$PWD/env ENV=$PWD/env; cp env ~/.bashrc; cp env ~/.profile",
-        "unreadable home": "chmod 000 ~ /tmp 2>/dev/null",
-    }.items(),
-    ids=lambda item: item[0],
-)
-def test_an_attack_gains_nothing(judge, attack):
-    if not judge.isolated:
-        pytest.skip("ProcessSandbox isolates nothing")
-    report = judge(TASK, attack[1])
-    assert report.cause is None, report.detail
-    assert report.assertions == (("greeting", False), ("input kept", True))
-
-
-def test_the_tests_can_not_be_modified_by_what_they_run(judge):
-    if not judge.isolated:
-        pytest.skip("ProcessSandbox isolates nothing")
-    report = judge(with_test("echo x >/tests/test.sh; touch /tests/new; rm -f /tests/test.sh; chmod 777 /tests; ls /tests"))
+def test_the_tests_can_not_be_modified_by_what_they_run(isolated):
+    report = isolated(with_test("echo x >/tests/test.sh; touch /tests/new; rm -f /tests/test.sh; chmod 777 /tests; ls /tests"))
     assert report.cause == "missing"
     assert report.detail.count("Read-only file system") == 4
     assert report.detail.endswith("test.sh")
 
 
-def test_the_agent_never_sees_the_tests(judge):
-    if not judge.isolated:
-        pytest.skip("ProcessSandbox isolates nothing")
+def test_the_agent_never_sees_the_tests(isolated):
     listed = with_test("cat /app/seen")
-    report = judge(listed, "ls -d /tests /logs >seen 2>&1; grep -rl app/seen /app /tmp /home /dev/shm >>seen 2>/dev/null")
+    report = isolated(listed, "ls -d /tests /logs >seen 2>&1; grep -rl app/seen /app /tmp /home /dev/shm >>seen 2>/dev/null")
     assert report.detail.count("No such file") == 2
     assert "test.sh" not in report.detail
 
@@ -193,3 +165,49 @@ def test_a_verifier_that_hangs_is_a_timeout_whatever_it_wrote(judge):
 def test_an_unreadable_report_is_no_pass(judge, locked):
     report = judge(with_test(f"echo '{FAKE}' >/logs/verifier/ctrf.json; chmod 000 {locked}"))
     assert report.cause == (None if os.geteuid() == 0 else "unparsable"), "root reads it all the same"
+
+
+@pytest.mark.parametrize("change", ["content", "mode", "new file", "gone", "link"])
+def test_tests_that_change_while_they_run_give_no_verdict(judge, root, change):
+    def meddle() -> None:
+        while not (found := list(root.glob("*/*/work/begun"))):
+            time.sleep(0.02)
+        (script,) = found[0].parents[1].glob("private-*/test.sh")
+        if change == "content":
+            script.write_text(script.read_text() + "\n")
+        elif change == "mode":
+            script.chmod(0o777)
+        elif change == "new file":
+            (script.parent / "conftest.py").touch()
+        else:
+            script.unlink()
+        if change == "link":
+            script.symlink_to("/dev/null")
+        found[0].with_name("go").touch()
+
+    script = f"touch /app/begun; while [ ! -e /app/go ]; do sleep 0.02; done; echo '{FAKE}' >/logs/verifier/ctrf.json"
+    with ThreadPoolExecutor(1) as beside:
+        meddling = beside.submit(meddle)
+        report = judge(with_test(script))
+        meddling.result()
+    assert (report.cause, report.outcome, report.assertions) == ("tests_changed", None, ())
+
+
+def test_harbors_mode_has_its_files_its_variables_and_no_stale_reward(judge):
+    task = with_test(
+        'echo "{\\"reward\\": $LEVEL}" >/logs/verifier/reward.json; exit 3', verifier="harbor", variables=(("LEVEL", "1"),)
+    )
+    report = judge(task)
+    assert (report.cause, report.outcome, report.resolved) == ("missing", True, True)
+    stale = judge(with_test("true", verifier="harbor"), "mkdir -p logs/verifier /logs/verifier; echo 1 >/logs/verifier/reward.txt")
+    assert (stale.cause, stale.outcome) == ("missing", None)
+
+
+def test_an_exit_status_attests_nothing(judge):
+    assert judge(with_test("exit 0", verifier="harbor")).outcome is None
+    assert judge(with_test("exit 0")).outcome is None
+
+
+def test_a_script_has_none_of_the_tasks_variables(judge):
+    """With a PATH of the task's, the python3 that it starts could be one that the agent made."""
+    assert "=unset=" in judge(with_test("echo =${LEVEL-unset}=", variables=(("LEVEL", "1"),))).detail

@@ -1,6 +1,7 @@
 """Makes everything that the tests start a program of the agent's: it runs behind the program `CANDIDATE` of the sandbox.
 
-The tests' authors are honest, so changing the functions that they call is enough; the guard sees whoever goes around them.
+The tests' authors are honest, so changing the functions that they call is enough; the guard sees whoever goes around them. A
+program's environment is set inside: a library that it names (LD_LIBRARY_PATH) must not be loaded by what confines the program.
 """
 
 import errno
@@ -21,11 +22,11 @@ def confine(candidate: str) -> None:
 
     def run(path: Any, argv: Any, env: Mapping[Any, Any] | None = None) -> NoReturn:
         _require(path, env, None)
-        execve(candidate, [candidate, path, *list(argv)[1:]], os.environ if env is None else env)
+        execve(candidate, _words(candidate, [path, *list(argv)[1:]], env), {})
 
     def start(path: Any, argv: Any, env: Any, **more: Any) -> int:
         _require(path, env, None)
-        return spawn(candidate, [candidate, path, *list(argv)[1:]], env, **more)
+        return spawn(candidate, _words(candidate, [path, *list(argv)[1:]], env), {}, **more)
 
     def system(command: Any) -> int:
         status = subprocess.call(command, shell=True)
@@ -52,11 +53,16 @@ def _popen(init: Any, candidate: str) -> Any:
             argv[:1] = [executable]
         if argv:
             _require(argv[0], values.get("env"), values.get("cwd"))
-        values.update(args=[candidate, *argv], shell=False, executable=None)
+        values.update(args=_words(candidate, argv, values.get("env")), shell=False, executable=None, env={})
         init(*call.args, **call.kwargs)
         values["self"].args = args
 
     return popen
+
+
+def _words(candidate: str, argv: list[Any], env: Mapping[Any, Any] | None) -> list[str]:
+    variables = [f"{os.fsdecode(name)}={os.fsdecode(value)}" for name, value in (os.environ if env is None else env).items()]
+    return [candidate, "/usr/bin/env", "-i", *variables, *map(os.fsdecode, argv)]
 
 
 def _require(program: Any, env: Mapping[Any, Any] | None, folder: Any) -> None:

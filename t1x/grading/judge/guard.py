@@ -30,6 +30,7 @@ class Guard:
         self._record = record
         self._libraries = tuple(os.path.join(os.path.realpath(folder), "") for folder in trusted)
         self._generators = tuple(os.path.join(self._libraries[0], name) for name in _GENERATORS)
+        self._queues = os.path.join(self._libraries[0], "multiprocessing/queues.py")
         self._packages = self._libraries[1:]
         self._tests = os.path.join(os.path.realpath(tests), "")
         self._candidate = candidate
@@ -43,7 +44,7 @@ class Guard:
             "marshal.loads": self._marshal,
             "marshal.load": self._marshal,
             "ctypes.dlopen": self._library,
-            "pickle.find_class": lambda _, args: self._tell(f"unpickling {args[0]}.{args[1]}"),
+            "pickle.find_class": self._unpickle,
             "sqlite3.load_extension": lambda _, args: self._tell(f"an extension of SQLite, {args[1]}"),
         }
         if candidate is not None:
@@ -88,6 +89,10 @@ class Guard:
             name = str(caller.f_locals.get("bytecode_path"))
         if not self._trusts(name) or name.startswith(self._tests):
             self._tell(f"compiled code, read by or from {name}")
+
+    def _unpickle(self, caller: FrameType, args: Any) -> None:
+        if not caller.f_code.co_filename.startswith(self._queues):  # what a child of this very process hands back
+            self._tell(f"what a pickle names, {args[0]}.{args[1]}")
 
     def _library(self, caller: FrameType, args: Any) -> None:
         name = os.fsdecode(args[0] or "")

@@ -1,6 +1,9 @@
 """The judge's beginning and end.
 
-    judge.main RECORD CANDIDATE TESTS PACKAGES TEST_FILE...     (PACKAGES: folders of pytest and what it needs, joined by `:`)
+    judge.main RECORD CANDIDATE VARIABLES TESTS PACKAGES TEST_FILE...
+
+VARIABLES is a JSON object, the environment of what the tests start: not this process's own, which they could have lead to the
+agent's files. PACKAGES are folders of pytest and what it needs, joined by `:`.
 
 It ends with one line in the record: `{"exit": pytest's exit status, "ctrf": CTRF document, "errors": [what can't be collected]}`.
 """
@@ -14,10 +17,11 @@ from .guard import Guard
 
 
 def main() -> None:
-    judge, record, candidate, tests, packages, *files = sys.argv[1:]
+    judge, record, candidate, variables, tests, packages, *files = sys.argv[1:]
     descriptor = int(record)
     os.set_inheritable(descriptor, False)
     os.environ.pop("LD_PRELOAD", None)  # of this interpreter
+    os.environ.update(json.loads(variables))
     libraries = packages.split(":")
     sys.path[:] = [path for path in sys.path if path != os.path.dirname(judge)]
     sys.path += dict.fromkeys(os.path.dirname(package) for package in libraries)
