@@ -148,6 +148,19 @@ def test_first_come_first_served(terms):
     assert host.names == [f"u{i}" for i in range(8)]
 
 
+def test_a_latecomer_does_not_pass_who_waits_for_the_bucket():
+    """It comes at the very moment at which there is a token again."""
+    host = FakeHost()
+
+    async def main():
+        leases = Leases(host, Sandbox(creates_per_second=1.0, create_burst=1))
+        crowd = [User(arrives, works=0.0, cancelled_after=math.inf, fails=False) for arrives in (0.0, 0.5, 1.0, 1.0)]
+        await asyncio.gather(*(use(leases, f"u{i}", user) for i, user in enumerate(crowd)))
+
+    virtual_time.run(main())
+    assert host.names[:2] == ["u0", "u1"]
+
+
 def test_the_bucket_lets_its_burst_through_and_then_keeps_the_rate():
     host = FakeHost(making=0.0)
 
