@@ -20,7 +20,7 @@ _SYSCTLS = (
 _PROFILE = Path("/etc/apparmor.d/bwrap-userns-restrict")
 """Where distributions keep the profile that lets bubblewrap make namespaces, but not what runs in it."""
 CHECK = "cat /proc/self/uid_map; grep CapEff /proc/self/status; ls /sys/class/net 2>/dev/null; grep -c : /proc/net/dev"
-"""Run inside by the probe; `check_inside` reads what it prints."""
+"""Run inside by the probe; `require_confined` reads what it prints."""
 
 
 def require_programs() -> None:
