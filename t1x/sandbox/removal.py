@@ -22,9 +22,13 @@ def remove_tree(folder: Path) -> None:
     however deep it goes. An interrupted call's rest has the new name; what is given with that is removed as well.
     """
     top = folder if folder.name.endswith(_SUFFIX) else folder.with_name(folder.name + _SUFFIX)
-    if top != folder:
-        with suppress(FileNotFoundError):
-            folder.rename(_unused(top) if top.exists() else top)
+    with suppress(FileNotFoundError):
+        if top != folder and top.exists():
+            top.chmod(0o700)
+            folder.chmod(0o700)
+            folder.rename(_unused(top))
+        elif top != folder:
+            folder.rename(top)
     with suppress(FileNotFoundError):
         while not _removed(top):
             pending = _emptied(top)
