@@ -36,7 +36,7 @@ class Check:
         known = dict(before.tasks) if before is not None and before.settings == settings else {}
         known |= self._journal.entries
         digests = {each.name: each.digest for each in tasks if each.task is not None}
-        self.known = {name: entry for name, entry in known.items() if _holds(entry, digests.get(name))}
+        self.known = {name: entry for name, entry in known.items() if entry.sha256 == digests.get(name) and _lasts(entry)}
         """What is known about tasks that don't have to be run (again), by their names."""
 
     def __enter__(self) -> "Check":
@@ -55,7 +55,7 @@ class Check:
 
         def keep(name: str, entry: Entry) -> None:
             self.known[name] = entry
-            if not any(found.fault == AGAIN for found in entry.findings):
+            if _lasts(entry):
                 self._journal.add(name, entry)
             on_entry(name, entry)
 
@@ -118,8 +118,9 @@ def _unreadable(task: Candidate) -> Entry:
     return _failed(task.digest, "unreadable", task.error)
 
 
-def _holds(entry: Entry, digest: str | None) -> bool:
-    return entry.sha256 == digest and not any(found.fault == AGAIN for found in entry.findings)
+def _lasts(entry: Entry) -> bool:
+    """Whether it is known until the task changes."""
+    return all(found.fault != AGAIN for found in entry.findings)
 
 
 def _with_twin(entry: Entry, twin: str | None) -> Entry:

@@ -81,13 +81,7 @@ class _Build:
         elif instruction.name == "WORKDIR":
             self._workdir(instruction)
         elif instruction.name == "COPY":
-            paths = [step.path if isinstance(step, TaskFile) else f"{step.folder}/." for _, step in self._steps]
-            folders = {"/", *(str(parent) for path in paths for parent in PurePosixPath(path).parents)}
-            folders |= {step.folder for _, step in self._steps if isinstance(step, Run)}
-            for file in copied(
-                instruction, self.workdir or "/", self._context, folders, lambda word: self._expand(instruction, word)
-            ):
-                self._steps.append((instruction, file))
+            self._steps += [(instruction, file) for file in self._copy(instruction)]
         elif instruction.name == "ENV":
             self._variables |= dict(self._env(instruction))
         elif instruction.name == "RUN":
@@ -141,6 +135,12 @@ class _Build:
             raise instruction.error("needs a folder")
         self.workdir = absolute(self.workdir or "/", path)
         self._steps.append((instruction, self._run(instruction, ":")))
+
+    def _copy(self, instruction: Instruction) -> Iterator[TaskFile]:
+        folders = {"/", *(step.folder for _, step in self._steps if isinstance(step, Run))}
+        inner = [step.path for _, step in self._steps if isinstance(step, TaskFile)] + list(folders)
+        folders |= {str(parent) for path in inner for parent in PurePosixPath(path).parents}
+        return copied(instruction, self.workdir or "/", self._context, folders, lambda word: self._expand(instruction, word))
 
     def _env(self, instruction: Instruction) -> Iterator[tuple[str, str]]:
         words = split_words(instruction.rest, instruction.escape)
