@@ -16,8 +16,8 @@ from t1x.sandbox.users import Users
 from t1x.sandbox.watch import Totals, Watch
 from t1x.tasks.task import Task
 
-_REMOVING = 4
-"""Folders being removed at a time."""
+_WORKERS = 4
+"""Threads that remove folders and fetch files of this machine."""
 
 
 class LocalHost:
@@ -30,7 +30,7 @@ class LocalHost:
         self._output_limit = output_limit
         self._leases: dict[str, LocalLease] = {}
         self._watch = Watch(totals, self._leases)
-        self._workers = ThreadPoolExecutor(_REMOVING, "t1x-remove")
+        self._workers = ThreadPoolExecutor(_WORKERS, "t1x-files")
         self._closed = False
         self._numbers = count()
 

@@ -2,8 +2,8 @@
 
 Commands start in the work folder and have to name files relative to it: nothing can be mounted at /app. The verifier's files are
 copied and the absolute paths they name (work folder, mounted folders) rewritten, as are those in the commands and variables of a
-task's environment. Processes are found by their user, which is the
-trial's alone (`Users`), where we are root, else by `T1X_ROOT` in their environment, which a hostile one can remove.
+task's environment. Processes are found by their user, which is the trial's alone (`Users`), where we are root, else by `T1X_ROOT`
+in their environment, which a hostile one can remove.
 """
 
 import os

@@ -23,7 +23,7 @@ from t1x.sandbox.usage import Usage
 _PAUSE, _SHARE = 0.5, 20
 """Seconds between two rounds, or so many times the processor time that the last one took."""
 _SLACK = 64
-"""What is over a limit may grow by the limit over this: a shell may write its history."""
+"""A sandbox that was over a limit may grow by the limit divided by this: its shell may write a history."""
 _MIB = 1 << 20
 
 
@@ -107,7 +107,8 @@ class Watch:
     def _stop(self, lease: LocalLease, excess: Excess) -> None:
         if (record := self._records.get(lease.id)) is not None:
             record.activity = None
-            record.allowed = None if lease.end_processes(excess) else record.allowed
+            if lease.end_processes(excess):
+                record.allowed = None
 
     def _excess(self, lease: LocalLease, record: _Record, processes: list[Running], ending: threading.Event) -> Excess | None:
         activity = (lease.commands, sum(process.ticks for process in processes), {process.pid for process in processes})
