@@ -103,7 +103,7 @@ terms = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.lists(users, min_size=1, max_size=14), terms)
 def test_the_invariants_hold_whoever_comes_fails_or_is_cancelled(crowd, terms):
     host = FakeHost(fails=frozenset(f"u{i}" for i, user in enumerate(crowd) if user.fails))

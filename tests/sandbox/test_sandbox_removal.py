@@ -4,7 +4,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t1x.sandbox import removal
@@ -29,6 +29,7 @@ class Interrupted(BaseException):
     pass
 
 
+@settings(deadline=None)
 @given(tree=st.dictionaries(NAMES, TREES, max_size=4), after=st.integers(0, 12))
 def test_an_interrupted_removal_is_finished_by_the_next_call(tmp_path_factory, tree, after):
     base = tmp_path_factory.mktemp("base")
