@@ -24,7 +24,6 @@ from t1x.sandbox.isolation import (
     PRIVATE,
     RECORD,
     SHELL_ENV,
-    TOOLS,
     Fresh,
     Launch,
     Limits,
@@ -35,7 +34,7 @@ from t1x.sandbox.isolation import (
 )
 from t1x.sandbox.processes import Running, Snapshot
 from t1x.sandbox.system import SystemFiles
-from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
+from t1x.sandbox.trial_folder import HOME, TMP, TOOLS, TrialFolder
 
 _NAMESPACES = (
     "--unshare-user",

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from t1x.sandbox.child import Child
 from t1x.sandbox.processes import Running, Snapshot
-from t1x.sandbox.trial_folder import TrialFolder
+from t1x.sandbox.trial_folder import LOGS, TESTS, TOOLS, TrialFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,10 @@ STATUS = 250
 does not meet it."""
 RECORD = 251
 """Descriptor of a fresh process for what it hands to the host, beside what it prints. What was written can't be taken back."""
-TOOLS = "/opt/t1x"
-"""Folder that fresh processes have, beside the task's: what they judge with."""
 CANDIDATE = f"{TOOLS}/candidate"
 """Runs its arguments as a program of the agent's: without the tests, the report and the processes of the fresh sandbox. It isn't
 there where nothing is isolated."""
-PRIVATE = ("/tests", "/logs", TOOLS)
+PRIVATE = (TESTS, LOGS, TOOLS)
 """Folders of a fresh sandbox that such a program doesn't see."""
 BASH = ("/bin/bash", "--norc", "--noprofile")
 PATH = "/usr/local/bin:/usr/bin:/bin"

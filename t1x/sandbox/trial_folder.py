@@ -16,8 +16,10 @@ from pathlib import Path, PurePosixPath
 HOME = "/home/agent"
 """Home of the agent, inside."""
 TMP = "/tmp"
+TESTS, LOGS, TOOLS = "/tests", "/logs", "/opt/t1x"
+"""What only fresh sandboxes have: the tests, the folder of reports, and what judges."""
 
-_RESERVED = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", "/tests", "/logs", "/opt/t1x")
+_RESERVED = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", TESTS, LOGS, TOOLS)
 
 
 class TrialFolder:
