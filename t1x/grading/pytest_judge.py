@@ -17,7 +17,11 @@ from t1x.tasks.task import Task
 
 _PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 """pytest and what it needs; nothing else that is installed beside t1x can be imported by a test."""
-_BOOT = "import os, sys; sys.path.insert(0, os.path.dirname(sys.argv[1])); from judge.main import main; main()"
+_BOOT = """import os, sys
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import judge.compiled
+from judge.main import main
+main()"""
 _JUDGE = f"{TOOLS}/judge"
 _ALL_PASSED, _SOME_FAILED, _NOTHING_COLLECTED = 0, 1, 5
 """Exit statuses of pytest."""

@@ -22,22 +22,22 @@ TASK = Task("judged", "", (TaskFile("in.txt", b"in\n"),), (), (), verifier="pyte
 
 @pytest.fixture(params=[BubblewrapSandbox, ProcessSandbox])
 def judge(request, root):
-    yield from judging(request.param, root)
+    return judging(request.param, root)
 
 
 @pytest.fixture
 def confining(root):
-    yield from judging(BubblewrapSandbox, root)
+    return judging(BubblewrapSandbox, root)
 
 
-def judging(kind, root):
+def judging(kind, root, **how: bool):
     """Runs the agent's command, then test files (name -> text)."""
 
     def run(command: str = ":", /, task: Task = TASK, **files: str) -> VerifierReport:
         tests = tuple(TaskFile(f"{name}.py", text.encode()) for name, text in files.items())
 
         async def trial() -> VerifierReport:
-            host = kind(root=root).build()
+            host = kind(root=root).build(**how)
             try:
                 lease = await host.create(task)
                 await lease.exec(command, 20)
@@ -47,7 +47,7 @@ def judging(kind, root):
 
         return asyncio.run(trial())
 
-    yield run
+    return run
 
 
 def test_one_entry_a_test_and_a_case(judge):
@@ -227,6 +227,24 @@ def test_without_a_result_there_is_a_cause(confining, case):
     report = confining(task=replace(TASK, verifier_timeout=3.0) if cause == "timeout" else TASK, test_it=text)
     assert (report.cause, report.outcome, report.assertions) == (cause, outcome, ())
     assert told in report.detail
+
+
+COMPILING = """
+import sys
+
+def test_nothing_is_compiled_again():
+    compiled = []
+    sys.addaudithook(lambda event, args: compiled.append(args[1]) if event == "compile" else None)
+    import colorsys
+    assert compiled == []
+"""
+
+
+def test_in_a_deterministic_sandbox_modules_arent_compiled_again(root):
+    """No file seems younger than its clock, so a compiled module doesn't seem to fit its source."""
+    judge = judging(BubblewrapSandbox, root, deterministic=True)
+    report = judge(test_it=COMPILING)
+    assert report.resolved, report
 
 
 def test_another_number_of_tests_than_the_pool_knows(confining):
