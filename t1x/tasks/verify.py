@@ -102,8 +102,10 @@ def tar_members(path: str, expected: list[str]) -> bool:
     import io
     import tarfile
 
-    with tarfile.open(fileobj=io.BytesIO(read(path)), mode="r:") as archive:
-        return sorted(member.name.removeprefix("./") for member in archive if member.isfile()) == expected
+    body = read(path)
+    with tarfile.open(fileobj=io.BytesIO(body), mode="r:") as archive:
+        most = range(len(body) // tarfile.BLOCKSIZE)  # a size below 0 leads back to an earlier member, again and again
+        return sorted(member.name.removeprefix("./") for _, member in zip(most, archive) if member.isfile()) == expected
 
 
 def output(path: str, expected: str) -> bool:
