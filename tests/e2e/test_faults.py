@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -297,7 +298,7 @@ def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(program, cwd=folder, env=environment, text=True, start_new_session=True, **pipes)
 
 
-def killed_with_its_janitor(process: subprocess.Popen[str], root: Path) -> None:
+def killed_with_its_janitor(process: subprocess.Popen[str]) -> None:
     """SIGKILL to both at once, so that nobody is left to tidy up."""
     os.kill(process.pid, signal.SIGSTOP)
     janitors = [pid for pid in children(process.pid) if b"t1x-sandboxes" in Path(f"/proc/{pid}/cmdline").read_bytes()]
@@ -315,7 +316,7 @@ def test_a_campaign_goes_on_and_counts_what_went_wrong(root: Path, tmp_path: Pat
     process = start([*arguments, "--set", "Campaign.steps = 50"], tmp_path)
     assert process.stdout is not None
     next(line for line in process.stdout if "step 1/" in line)
-    killed_with_its_janitor(process, root)
+    killed_with_its_janitor(process)
     assert os.listdir(root) != [], "nothing was left to tidy up"
     process = start(arguments, tmp_path)
     _, errors = process.communicate(timeout=240)
@@ -347,20 +348,24 @@ def test_a_campaign_whose_sandboxes_never_come_stops_and_says_why(root: Path, tm
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_campaigns_killed_at_random_moments_leave_nothing(root: Path, tmp_path: Path) -> None:
-    """Half of them with their janitor, whose work the next start does; the last one finishes what the others began."""
-    arguments = campaign(tmp_path, root, a_pool(tmp_path, TASK), "Campaign.steps = 8", "Campaign.batch = 16")
+    """Half of them with their janitor, whose work the next start does; the last one tidies up."""
+    arguments = campaign(tmp_path, root, a_pool(tmp_path, TASK), "Campaign.steps = 10_000", "Campaign.batch = 16")
     rng = random.Random(0)
     for number in range(20):
-        process = start([*arguments, *(["--resume"] if number else [])], tmp_path)
+        process = start(arguments, tmp_path)
         with suppress(subprocess.TimeoutExpired):
             process.wait(rng.uniform(2, 12))
+        assert process.poll() is None, process.communicate()
         if number % 2:
             process.kill()
             process.communicate()
-            wait_until_nothing_is_left([], root, process.pid)
+            until = time.monotonic() + 30
+            while (left := list(root.glob(f"t1x-sandboxes-{process.pid}-*"))) and time.monotonic() < until:
+                time.sleep(0.1)
+            assert not left
         else:
-            killed_with_its_janitor(process, root)
-    process = start([*arguments, "--resume"], tmp_path)
+            killed_with_its_janitor(process)
+    process = start([*arguments, "--set", "Campaign.steps = 1"], tmp_path)
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
     wait_until_nothing_is_left([], root, process.pid)
