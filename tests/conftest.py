@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from open_folder import open_folder
 
 from t1x.config import Component
 
@@ -24,3 +26,11 @@ def own_components() -> Iterator[None]:
                 del table[name]
                 if module not in modules:
                     sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def sandboxes() -> Iterator[Path]:
+    """A folder to make sandboxes in, empty again after the test."""
+    with open_folder() as folder:
+        yield folder
+        assert list(folder.iterdir()) == [], "a sandbox left something behind"

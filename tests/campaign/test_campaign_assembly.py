@@ -2,11 +2,10 @@
 
 import asyncio
 import dataclasses
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+from open_folder import open_folder
 
 from t1x.campaign.assembly import first, named, trial_runner
 from t1x.campaign.deadlines import with_deadlines
@@ -32,13 +31,12 @@ def experiment(*changes: str) -> Experiment:
 @pytest.fixture
 def run() -> Iterator[Callable[[Experiment, Task, str], Trial]]:
     """One trial of an agent that runs one command."""
-    with tempfile.TemporaryDirectory(prefix="t1x-test-") as folder:
-        Path(folder).chmod(0o755)
+    with open_folder() as folder:
 
         def trial_of(spec: Experiment, task: Task, command: str) -> Trial:
             tokenizer = spec.tokenizer.build()
             engine = ScriptedEngine({"t": spec.harness.script([command], tokenizer)})
-            host = BubblewrapSandbox(root=Path(folder)).build()
+            host = BubblewrapSandbox(root=folder).build()
 
             async def main() -> Trial:
                 try:

@@ -1,10 +1,10 @@
 """The experiments that `t1x new` writes load, run, and say what their fields are."""
 
 import json
-import tempfile
 from pathlib import Path
 
 import pytest
+from open_folder import open_folder
 
 from t1x.cli import main
 from t1x.config import load
@@ -49,8 +49,7 @@ def test_it_loads_and_every_binding_has_a_comment(folder, capsys):
 
 
 def test_it_runs(capsys, monkeypatch):
-    with tempfile.TemporaryDirectory(prefix="t1x-test-") as folder:
-        Path(folder).chmod(0o755)  # as sandboxes of a root process need it
+    with open_folder() as folder:
         monkeypatch.chdir(folder)
         assert main(["new", "mine.gin"]) == 0
         sandbox = ["--set", f"BubblewrapSandbox.root = '{folder}'"]

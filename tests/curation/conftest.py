@@ -1,7 +1,6 @@
 """Pools of tasks on disk, and checks of them in real sandboxes."""
 
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,6 @@ from t1x.tasks.pool import Pool
 collect_ignore = ["broken"]
 
 Checked = Callable[..., Manifest]
-
-
-@pytest.fixture
-def sandboxes() -> Iterator[Path]:
-    """A folder that sandboxes can be made in, empty again after the test."""
-    with tempfile.TemporaryDirectory(prefix="t1x-test-") as folder:
-        path = Path(folder)
-        path.chmod(0o755)
-        yield path
-        assert list(path.iterdir()) == [], "a sandbox left something behind"
 
 
 @pytest.fixture

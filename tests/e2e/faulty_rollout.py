@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leftovers import descriptors, processes_naming
+from leftovers import descriptors, processes_of
 
 from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
@@ -108,7 +108,7 @@ def play(
     before = descriptors()
     batch, metrics = asyncio.run(main())
     assert os.listdir(root) == []
-    assert processes_naming(root) == []
+    assert processes_of(root) == []
     assert descriptors() == before
     out = {trial.id: trial for trial in (*batch.admitted, *batch.others)}
     every = [out[f"t{i}"] for i in range(len(attempts))]

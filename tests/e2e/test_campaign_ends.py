@@ -10,8 +10,9 @@ from pathlib import Path
 import mlflow
 import pytest
 from leftovers import wait_until_nothing_is_left
+from open_folder import open_folder
 from stores import with_store
-from tiny import command_line, open_folder
+from tiny import command_line
 
 import t1x
 from t1x.campaign.record import Status

@@ -7,8 +7,9 @@ from pathlib import Path
 import mlflow
 import pytest
 import torch
+from open_folder import open_folder
 from stores import with_store
-from tiny import open_folder, settings
+from tiny import settings
 
 import t1x
 from t1x.campaign import record

@@ -6,8 +6,9 @@ import random
 from pathlib import Path
 
 import pytest
+from open_folder import open_folder
 from stores import with_store
-from tiny import open_folder, settings
+from tiny import settings
 
 import t1x
 from t1x.config import load

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from open_folder import open_folder
 from starting import first
 from stores import with_store
-from tiny import open_folder
 
 import t1x
 from t1x.campaign.assembly import Assembly

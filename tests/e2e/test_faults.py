@@ -19,8 +19,8 @@ import pytest
 import starting
 from faulty_rollout import HARNESS, POOL, Attempt, Outcome, play, reference
 from leftovers import wait_until_nothing_is_left
+from open_folder import open_folder
 from stores import with_store
-from tiny import open_folder
 
 import t1x
 from t1x.campaign.record import Status

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from open_folder import open_folder
 from stores import with_store
-from tiny import open_folder
 
 from t1x.campaign.record import Run, Status, runs
 from t1x.config import load

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import starting
+from open_folder import open_folder
 from stores import with_store
-from tiny import open_folder
 
 import t1x
 

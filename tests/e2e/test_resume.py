@@ -15,8 +15,8 @@ import mlflow
 import pytest
 import starting
 from killed import PHASES
+from open_folder import open_folder
 from stores import with_store
-from tiny import open_folder
 
 from t1x.campaign.record import Run, Status, alive, runs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from leftovers import wait_until_nothing_is_left
-from tiny import open_folder
+from open_folder import open_folder
 
 from t1x.campaign.record import Run, Status, runs
 

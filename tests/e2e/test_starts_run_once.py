@@ -10,9 +10,9 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from open_folder import open_folder
 from starting import first, start_from, write
 from stores import with_store
-from tiny import open_folder
 
 import t1x
 from t1x.campaign.record import Status, read_run

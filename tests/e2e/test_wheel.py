@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny import open_folder
+from open_folder import open_folder
 
 CHECKOUT = Path(__file__).parents[2]
 

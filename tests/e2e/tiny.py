@@ -1,8 +1,5 @@
 """The quickstart in a form that takes seconds: every part is the real one, only the sizes are small."""
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 SIZES = (
@@ -21,14 +18,6 @@ SIZES = (
     "held_out/PoolSuite.sampled = 4",
     "new_families/PoolSuite.greedy = 4",
 )
-
-
-@contextmanager
-def open_folder() -> Iterator[Path]:
-    """A temp folder that other users may pass through, as sandboxes of a root process need (pytest's own may not be)."""
-    with tempfile.TemporaryDirectory(prefix="t1x-test-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 def settings(runs: Path, sandboxes: Path, *more: str) -> list[str]:

@@ -38,8 +38,9 @@ class Verdict:
     """Why there is no verdict, where there is none."""
 
 
-def judge_naively(task: Task, commands: str, seconds: float) -> Verdict:
-    """The agent's commands, then the verdict; the cause `hangs` where none comes within so many seconds."""
+def judge_naively(task: Task, commands: str, seconds: float = 100.0, races: bool = False) -> Verdict:
+    """The agent's commands, then the verdict; the cause `hangs` where none comes within so many seconds. Where it
+    `races`, nobody looks at the verdict before those processes had their time."""
     with tempfile.TemporaryDirectory() as root:
         folders = {Path(root, name): inside for name, inside in WRITABLE.items()}
         for folder in (*folders, Path(root, "held"), Path(root, "logs/verifier")):
@@ -73,7 +74,8 @@ def judge_naively(task: Task, commands: str, seconds: float) -> Verdict:
             "--dir",
             TOOLS,
         ]
-        shell = f"cd /app\n{commands}\nrm -f /logs/verifier/reward.txt; cp /held/* /tests/; bash /tests/test.sh; sleep 0.4"
+        wait = "for i in $(seq 80); do sleep 0.1; grep -q 1 /logs/verifier/reward.txt && break; done" if races else ":"
+        shell = f"cd /app\n{commands}\nrm -f /logs/verifier/reward.txt; cp /held/* /tests/; bash /tests/test.sh; {wait}"
         argv = ["bwrap", *NAMESPACES.split(), *layout, *binds, "--ro-bind", f"{root}/held", "/held", "--", "/bin/bash", "-c", shell]
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "LANG": "C.UTF-8"}
         try:

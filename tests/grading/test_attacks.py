@@ -63,7 +63,7 @@ def passes_nothing(report: VerifierReport) -> bool:
 def test_an_attack_gains_from_a_naive_judge_and_nothing_from_t1x(name, hardened):
     attack = ATTACKS[name]
     with ThreadPoolExecutor(1) as beside:
-        naive = beside.submit(judge_naively, attack.task, attack.commands, 2.5 if attack.hangs else 100.0)
+        naive = beside.submit(judge_naively, attack.task, attack.commands, 2.5 if attack.hangs else 100.0, attack.races)
         report = hardened(attack.task, attack.commands)
     gained = naive.result().cause == "hangs" if attack.hangs else naive.result().full or naive.result().passed > 0
     assert gained or (attack.yama and FORBIDDEN), "no attack at all"
@@ -85,14 +85,14 @@ def test_nor_from_a_script_that_confines_what_it_runs(name, hardened):
 
 
 def test_a_wrong_solution_without_an_attack_gets_nothing(hardened):
-    naive = judge_naively(TASK, ":", 100.0)
+    naive = judge_naively(TASK, ":")
     assert (naive.full, naive.passed, naive.cause) == (False, 0, None)
     assert passes_nothing(hardened(TASK, ":"))
     assert passes_nothing(hardened(as_script(TASK), ":"))
 
 
 def test_an_honest_solution_gets_full_marks(hardened):
-    naive = judge_naively(TASK, SOLVING, 100.0)
+    naive = judge_naively(TASK, SOLVING)
     assert (naive.full, naive.passed) == (True, 3)
     for task in (TASK, as_script(TASK)):
         report = hardened(task, SOLVING)

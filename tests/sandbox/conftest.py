@@ -98,24 +98,11 @@ class Rig:
 
 
 @pytest.fixture
-def open_root(tmp_path_factory):
-    """A folder that an unprivileged user can reach (pytest's own are private)."""
-    import shutil
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="t1x-test-"))
-    folder.chmod(0o755)
-    yield folder
-    assert os.listdir(folder) == [], "a sandbox left something behind"
-    shutil.rmtree(folder)
+def rig(request, sandboxes):
+    return Rig(request.param, sandboxes)
 
 
 @pytest.fixture
-def rig(request, open_root):
-    return Rig(request.param, open_root)
-
-
-@pytest.fixture
-def bubblewrap(open_root):
+def bubblewrap(sandboxes):
     """For what isn't promised but is how bubblewrap does it."""
-    return Rig("bubblewrap", open_root)
+    return Rig("bubblewrap", sandboxes)

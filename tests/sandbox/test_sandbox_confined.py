@@ -54,16 +54,16 @@ def test_a_file_of_this_machine_that_isnt_there_is_an_error_of_the_sandbox(rig, 
         run(rig, "true", system={tmp_path / "none": "/opt/t1x/none"})
 
 
-def test_what_anyone_can_read_is_used_where_it_lies_and_the_rest_is_fetched_once(open_root, tmp_path):
-    system = SystemFiles(open_root / "system")
-    system.fetch([tmp_path, tmp_path, open_root])
-    assert system.place(open_root) == open_root
+def test_what_anyone_can_read_is_used_where_it_lies_and_the_rest_is_fetched_once(sandboxes, tmp_path):
+    system = SystemFiles(sandboxes / "system")
+    system.fetch([tmp_path, tmp_path, sandboxes])
+    assert system.place(sandboxes) == sandboxes
     if os.geteuid() != 0:
         assert system.place(tmp_path) == tmp_path
         return
-    assert system.place(tmp_path) == open_root / "system" / tmp_path.relative_to("/")  # pytest's folders are root's own
+    assert system.place(tmp_path) == sandboxes / "system" / tmp_path.relative_to("/")  # pytest's folders are root's own
     assert stat.S_IMODE(system.place(tmp_path).stat().st_mode) == 0o755
-    shutil.rmtree(open_root / "system")
+    shutil.rmtree(sandboxes / "system")
 
 
 def test_variables(rig):

@@ -56,9 +56,9 @@ def outputs(host: SandboxHost, pauses: list[float]) -> list[list[str]]:
     return asyncio.run(main())
 
 
-def test_the_same_commands_print_the_same_bytes_whenever_they_run(open_root: Path) -> None:
-    first, beside, later = outputs(BubblewrapSandbox(root=open_root).build(deterministic=True), [0, 0, 1.1])
-    (again,) = outputs(BubblewrapSandbox(root=open_root).build(deterministic=True), [0])
+def test_the_same_commands_print_the_same_bytes_whenever_they_run(sandboxes: Path) -> None:
+    first, beside, later = outputs(BubblewrapSandbox(root=sandboxes).build(deterministic=True), [0, 0, 1.1])
+    (again,) = outputs(BubblewrapSandbox(root=sandboxes).build(deterministic=True), [0])
     for command, *printed in zip((*COMMANDS, PYTHON, "the verifier"), first, beside, later, again, strict=True):
         assert len(set(printed)) == 1, command
     assert first[0].splitlines()[0] == "Wed Jan  1 00:00:00 UTC 2020"
@@ -69,9 +69,9 @@ def test_the_same_commands_print_the_same_bytes_whenever_they_run(open_root: Pat
     assert all("not found" not in text and "cannot" not in text for text in first)
 
 
-def test_waiting_takes_as_long_as_it_says(open_root: Path) -> None:
+def test_waiting_takes_as_long_as_it_says(sandboxes: Path) -> None:
     async def main() -> None:
-        host = BubblewrapSandbox(root=open_root).build(deterministic=True)
+        host = BubblewrapSandbox(root=sandboxes).build(deterministic=True)
         try:
             lease = await host.create(TASK)
             for command, least, code in (
@@ -93,13 +93,13 @@ def test_waiting_takes_as_long_as_it_says(open_root: Path) -> None:
     asyncio.run(main())
 
 
-def test_without_a_compiler_it_is_said_how_to_get_one(open_root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_it_is_said_how_to_get_one(sandboxes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("bwrap", "bash", "chroot", "setarch"):
         (tmp_path / name).symlink_to(program(name))
     monkeypatch.setenv("PATH", str(tmp_path))
     program.cache_clear()
     try:
-        sandbox = BubblewrapSandbox(root=open_root)
+        sandbox = BubblewrapSandbox(root=sandboxes)
         assert sandbox.missing() == []
         assert [line for line in sandbox.missing_deterministic() if "program cc (apt-get install gcc" in line]
         with pytest.raises(ValueError, match="cc isn't installed"):
@@ -108,6 +108,6 @@ def test_without_a_compiler_it_is_said_how_to_get_one(open_root: Path, monkeypat
         program.cache_clear()
 
 
-def test_a_sandbox_that_isolates_nothing_cannot_be_deterministic(open_root: Path) -> None:
+def test_a_sandbox_that_isolates_nothing_cannot_be_deterministic(sandboxes: Path) -> None:
     with pytest.raises(ValueError, match=r"ProcessSandbox can't be deterministic: .*use @BubblewrapSandbox"):
-        ProcessSandbox(root=open_root).build(deterministic=True)
+        ProcessSandbox(root=sandboxes).build(deterministic=True)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from traces import descriptors, processes_of
+from leftovers import descriptors, processes_of
 
 from t1x.sandbox.local import BubblewrapSandbox
 from t1x.sandbox.protocol import SandboxError
@@ -187,20 +187,20 @@ def test_however_the_owner_ends_nothing_is_left(rig, end):
     assert comes_true(lambda: processes_of(rig.root) == [])
 
 
-def test_a_start_sweeps_what_dead_owners_left_and_nothing_else(open_root):
-    dead = open_root / "t1x-sandboxes-999999999-123-0"
-    reused_id = open_root / f"t1x-sandboxes-{os.getpid()}-1-0"
-    halfway = open_root / "t1x-sandboxes-999999999-124-0.removed"
-    other = open_root / "t1x-sandboxes-mine"
-    link = open_root / "t1x-sandboxes-999999999-125-0"
+def test_a_start_sweeps_what_dead_owners_left_and_nothing_else(sandboxes):
+    dead = sandboxes / "t1x-sandboxes-999999999-123-0"
+    reused_id = sandboxes / f"t1x-sandboxes-{os.getpid()}-1-0"
+    halfway = sandboxes / "t1x-sandboxes-999999999-124-0.removed"
+    other = sandboxes / "t1x-sandboxes-mine"
+    link = sandboxes / "t1x-sandboxes-999999999-125-0"
     for folder in (dead, reused_id, halfway, other):
         (folder / "in").mkdir(parents=True)
     link.symlink_to(other)
 
     async def run():
-        host = BubblewrapSandbox(root=open_root).build()
-        sweep(open_root)
-        names = set(os.listdir(open_root))
+        host = BubblewrapSandbox(root=sandboxes).build()
+        sweep(sandboxes)
+        names = set(os.listdir(sandboxes))
         await host.close()
         return names
 

@@ -19,13 +19,13 @@ def failing(stderr: str) -> Launch:
     return Launch(("/bin/sh", "-c", 'echo "$1" >&2; exit 1', "sh", stderr), {})
 
 
-def test_without_bubblewrap_the_message_says_how_to_get_it(open_root, tmp_path, monkeypatch):
+def test_without_bubblewrap_the_message_says_how_to_get_it(sandboxes, tmp_path, monkeypatch):
     (tmp_path / "bash").symlink_to(str(shutil.which("bash")))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
         ValueError, match=r"lacks: `apt-get install bubblewrap`, or choose `@ProcessSandbox\(\)`, which isolates nothing"
     ):
-        BubblewrapSandbox(root=open_root).build()
+        BubblewrapSandbox(root=sandboxes).build()
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_a_failing_bubblewrap_is_explained(stderr, advice, monkeypatch):
         ({}, "--security-opt seccomp=unconfined"),
     ],
 )
-def test_a_bubblewrap_that_does_not_work_inside_itself_is_explained(settings, advice, open_root, monkeypatch):
+def test_a_bubblewrap_that_does_not_work_inside_itself_is_explained(settings, advice, sandboxes, monkeypatch):
     monkeypatch.setattr("t1x.sandbox.probe._read", lambda path: settings.get(str(path)))
     monkeypatch.setattr(bubblewrap, "_CONFINED", (*bubblewrap._CONFINED, "--disable-userns"))
     with pytest.raises(ValueError, match=f"not inside itself.*{advice}.*@ProcessSandbox"):
-        BubblewrapSandbox(root=open_root).build()
+        BubblewrapSandbox(root=sandboxes).build()
 
 
 def test_forbidding_sysctls_are_named(monkeypatch):
@@ -102,20 +102,20 @@ def test_a_root_in_a_folder_of_somebody_else_is_named():
     assert "(/ can't be written by this user; set ProcessSandbox.root" in line
 
 
-def test_a_root_that_is_not_there_is_made(open_root):
+def test_a_root_that_is_not_there_is_made(sandboxes):
     before = os.umask(0o077)
     try:
-        asyncio.run(BubblewrapSandbox(root=open_root / "a" / "b").build().close())
+        asyncio.run(BubblewrapSandbox(root=sandboxes / "a" / "b").build().close())
     finally:
         os.umask(before)
-    assert os.listdir(open_root / "a" / "b") == []
-    (open_root / "a" / "b").rmdir()
-    (open_root / "a").rmdir()
+    assert os.listdir(sandboxes / "a" / "b") == []
+    (sandboxes / "a" / "b").rmdir()
+    (sandboxes / "a").rmdir()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts sandboxes as somebody else")
-def test_a_root_that_the_sandbox_user_can_not_enter_is_explained(open_root):
-    closed = open_root / "closed"
+def test_a_root_that_the_sandbox_user_can_not_enter_is_explained(sandboxes):
+    closed = sandboxes / "closed"
     closed.mkdir(mode=0o700)
     with pytest.raises(ValueError, match="set `root` to a folder that anyone may enter"):
         BubblewrapSandbox(root=closed).build()
@@ -123,10 +123,10 @@ def test_a_root_that_the_sandbox_user_can_not_enter_is_explained(open_root):
     closed.rmdir()
 
 
-def test_process_sandbox_warns_that_it_isolates_nothing(open_root):
+def test_process_sandbox_warns_that_it_isolates_nothing(sandboxes):
     async def run():
         with pytest.warns(UserWarning, match="isolates nothing"):
-            host = ProcessSandbox(root=open_root).build()
+            host = ProcessSandbox(root=sandboxes).build()
         await host.close()
 
     asyncio.run(run())

@@ -6,7 +6,7 @@ import resource
 from pathlib import Path
 
 import pytest
-from traces import descriptors, mounts_naming, processes_of
+from leftovers import descriptors, mounts_naming, processes_of
 
 AT_ONCE, CYCLES, PER_SANDBOX = 256, 1000, 8
 """The last: descriptors of one sandbox, at most."""
