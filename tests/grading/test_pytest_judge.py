@@ -377,6 +377,46 @@ def test_files_that_mislead_a_test_are_refused(agent, name):
     assert "leads into the folder of the tests" in ran.stdout or "is a FIFO" in ran.stdout
 
 
+LATER = """
+import io, os, pathlib
+(path := pathlib.Path(agent, "later")).unlink(missing_ok=True)
+path.write_text("x")
+mine = open(agent + "/mine", "w+")
+mine.write("expected")
+mine.flush()
+os.unlink(agent + "/mine")
+place = {place}
+
+def swap(event, args):
+    if event == "open" and str(args[0]) == str(path) and not path.is_symlink():
+        path.unlink()
+        path.symlink_to(place)
+
+sys.addaudithook(swap)
+try: {read}
+except PermissionError as error: print(error)
+"""
+PLACES = ["tests + '/t.py'", "'/proc/self/environ'", "f'/proc/self/fd/{mine.fileno()}'"]
+
+
+@pytest.mark.parametrize("read", ["open(path)", "path.read_bytes()", "io.open(str(path))", "os.open(path, os.O_RDONLY)"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_file_that_becomes_a_link_while_it_is_opened_is_refused(agent, place, read):
+    ran = guarded(agent, LATER.format(place=place, read=read))
+    assert "later led to " in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_what_tests_print_is_no_answer(confining):
+    reading = "def test_it():\n    print('the answer', flush=True)\n    assert 'the answer' in open('out.txt').read()\n"
+    assert confining("ln -s /proc/self/fd/1 out.txt", test_it=reading).assertions == (("test_it.py::test_it", False),)
+    assert confining("echo the answer >out.txt", test_it=reading).resolved
+
+
+def test_files_without_a_name_can_be_opened(agent):
+    ran = guarded(agent, "import tempfile\nwith tempfile.TemporaryFile() as own: own.write(b'x')")
+    assert ran.stdout.endswith("went on"), ran.stderr
+
+
 def test_the_whole_standard_library_can_be_imported(agent):
     skipped = {"antigravity", "this", "turtle", "idlelib", "turtledemo", "__main__", "msilib", "winreg", "test", "lib2to3"}
     names = sorted(sys.stdlib_module_names - skipped)

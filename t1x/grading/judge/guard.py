@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
+from .opened import look_at_opened
+
 _SHOWN = 1000
 """Characters of a path or name that are told, so that a line is written whole."""
 _GENERATORS = ("collections/__init__.py", "dataclasses.py", "typing.py", "enum.py", "functools.py", "inspect.py")
@@ -67,6 +69,7 @@ class Guard:
             if (check := watched.get(event)) is not None:
                 check(current(1), args)
 
+        look_at_opened(self._tests)
         sys.addaudithook(hook)
 
     def _exec(self, caller: FrameType, args: Any) -> None:
