@@ -1,5 +1,6 @@
-"""What may be left on the machine: processes, mounts and descriptors."""
+"""What runs or may be left on the machine: processes, mounts and descriptors."""
 
+import asyncio
 import os
 import time
 from collections import Counter
@@ -18,6 +19,26 @@ def session_members(leader: int) -> list[int]:
             if int(fields[3]) == leader and fields[0] != "Z":
                 members.append(int(entry.name))
     return members
+
+
+def alive(command: str) -> list[int]:
+    """Processes of this machine that were started by `command`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b" ".join(words).strip() == command.encode():
+            found.append(int(process.parent.name))
+    return found
+
+
+async def started(command: str) -> int:
+    """Waits for such a process."""
+    while not (found := alive(command)):  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    return found[0]
 
 
 def processes_naming(folder: Path) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import starting
 from faulty_rollout import HARNESS, POOL, Attempt, Outcome, play, reference
-from leftovers import wait_until_nothing_is_left
+from leftovers import alive, started, wait_until_nothing_is_left
 from open_folder import open_folder
 from stores import with_store
 
@@ -59,25 +59,6 @@ def shown(trial: Trial) -> list[str]:
     return [text for role, text in trial.transcript if role == "tool"]
 
 
-def running(command: str) -> list[int]:
-    """Processes of this machine that were started by `command`."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = process.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b" ".join(words).strip() == command.encode():
-            found.append(int(process.parent.name))
-    return found
-
-
-async def started(command: str) -> int:
-    while not (found := running(command)):  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
-    return found[0]
-
-
 AGENT_FAULTS = {
     "fork bomb": (["bomb() { bomb | bomb & }; bomb; sleep 1; echo $?"], {"processes": 40}, ""),
     "endless output": (["yes"], {}, "timeout"),
@@ -106,7 +87,7 @@ def test_what_an_agent_does_wrong_it_can_go_on_from(root: Path, fault: str) -> N
     told = "\n".join(shown(trial)[: len(commands)])
     assert seen in told
     assert not set(told) & {chr(code) for code in (*range(9), *range(11, 32), 127)}, "a control character reached the transcript"
-    assert not running(SLEEP)
+    assert not alive(SLEEP)
     assert outcome.metrics["rollout/invalid"] == 0
 
 
@@ -117,7 +98,7 @@ def test_a_verifier_that_hangs(root: Path) -> None:
     (trial,) = outcome.faulty
     assert (trial.ended_by, trial.reward, trial.report.cause) == (EndedBy.VERIFIER_ERROR, None, "timeout")
     assert "the verifier ran longer than 1 s" in trial.error
-    assert not running(SLEEP)
+    assert not alive(SLEEP)
     assert (outcome.metrics["rollout/invalid/verifier_error"], outcome.metrics["rollout/admitted"]) == (1, 2)
 
 
@@ -128,7 +109,7 @@ def test_an_agent_that_hangs(root: Path) -> None:
     untouched(outcome)
     (trial,) = outcome.faulty
     assert (trial.ended_by, trial.reward) == (EndedBy.AGENT_DEADLINE, SOLVED)
-    assert not running(SLEEP)
+    assert not alive(SLEEP)
 
 
 def sandbox_of(pid: int) -> int:
@@ -161,7 +142,7 @@ def test_a_sandbox_that_dies_for_good_in_the_middle_of_a_turn(root: Path) -> Non
         taken = folder()
         moved = taken.rename(taken.with_name("taken"))
         os.kill(sandbox_of(pid), signal.SIGKILL)
-        while running(SLEEP):  # noqa: ASYNC110
+        while alive(SLEEP):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         remove_tree(moved)
 
@@ -201,7 +182,7 @@ def test_a_creation_that_never_ends(root: Path) -> None:
     untouched(outcome)
     assert {trial.ended_by for trial in outcome.faulty} == {EndedBy.SANDBOX_ERROR}
     assert {trial.error for trial in outcome.faulty} == {f"task {TASK.name}: its sandbox wasn't made within setup_deadline (5 s)"}
-    assert not running(SLEEP)
+    assert not alive(SLEEP)
 
 
 @dataclass(frozen=True)

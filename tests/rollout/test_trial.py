@@ -4,11 +4,11 @@ import asyncio
 import dataclasses
 import os
 import re
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from leftovers import alive, started
 
 from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
@@ -32,14 +32,6 @@ SLEEP = f"sleep {os.getpid()}00"
 """A command that nothing else on this machine runs."""
 
 
-@pytest.fixture
-def folder():
-    """One that an unprivileged user may enter, unlike pytest's."""
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-
-
 class Engine(ScriptedEngine):
     """Plays back one session, "t", and knows whether it was released."""
 
@@ -52,30 +44,11 @@ class Engine(ScriptedEngine):
         await super().release(session)
 
 
-async def started(command):
-    """Waits for a process."""
-    while not alive(command):  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
-
-
-def alive(command):
-    """Processes of this machine that were started by `command`."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = process.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b" ".join(words).strip() == command.encode():
-            found.append(process)
-    return found
-
-
 class Attempt:
     """One trial in a host of its own; afterwards nothing may be left of it."""
 
-    def __init__(self, folder, commands=(), script=None, task=TASK, sandbox=None, **changes):
-        self.folder, self.task, self.sandbox = folder, task, sandbox or {}
+    def __init__(self, sandboxes, commands=(), script=None, task=TASK, sandbox=None, **changes):
+        self.sandboxes, self.task, self.sandbox = sandboxes, task, sandbox or {}
         self.engine = Engine(harness.script(commands, tokenizer) if script is None else script)
         self.changes = {"harness": harness, "reward": TestCountReward(), "engine": self.engine} | changes
 
@@ -84,9 +57,9 @@ class Attempt:
         return await run_trial(self.task, **(defaults | self.changes), decoding=Decoding(1.0), seed_for=lambda turn: turn)
 
     async def play(self, meanwhile=None):
-        host = BubblewrapSandbox(root=self.folder, **self.sandbox).build()
+        host = BubblewrapSandbox(root=self.sandboxes, **self.sandbox).build()
         try:
-            (run_folder,) = self.folder.iterdir()
+            (run_folder,) = self.sandboxes.iterdir()
             before = sorted(run_folder.iterdir())
             running = asyncio.create_task(self.run(host))
             if meanwhile is not None:
@@ -104,8 +77,8 @@ class Attempt:
         return asyncio.run(self.play(meanwhile))
 
 
-def test_the_reference_solution_from_lease_to_reward(folder):
-    attempt = Attempt(folder, REFERENCE)
+def test_the_reference_solution_from_lease_to_reward(sandboxes):
+    attempt = Attempt(sandboxes, REFERENCE)
     trial = attempt()
     assert (trial.id, trial.task, trial.ended_by, trial.error) == ("t", TASK, EndedBy.DONE, "")
     assert trial.report.resolved
@@ -119,24 +92,24 @@ def test_the_reference_solution_from_lease_to_reward(folder):
     assert attempt.engine.released == ["t"]
 
 
-def test_the_final_state_is_judged_whatever_the_agent_says(folder):
-    nothing = Attempt(folder, [])()
+def test_the_final_state_is_judged_whatever_the_agent_says(sandboxes):
+    nothing = Attempt(sandboxes, [])()
     assert (nothing.ended_by, nothing.report.resolved) == (EndedBy.DONE, False)
     assert nothing.reward == nothing.report.passed / 20
-    unsaid = Attempt(folder, REFERENCE, harness=harness.model_copy(update={"max_turns": len(REFERENCE)}))()
+    unsaid = Attempt(sandboxes, REFERENCE, harness=harness.model_copy(update={"max_turns": len(REFERENCE)}))()
     assert (unsaid.ended_by, unsaid.report.resolved) == (EndedBy.TURN_LIMIT, True)
 
 
-def test_without_a_reward_nothing_is_verified(folder):
-    trial = Attempt(folder, REFERENCE, reward=None)()
+def test_without_a_reward_nothing_is_verified(sandboxes):
+    trial = Attempt(sandboxes, REFERENCE, reward=None)()
     assert (trial.ended_by, trial.report, trial.reward) == (EndedBy.DONE, None, None)
     assert len(trial.trajectories) == 1
     assert "verify" not in trial.timings
 
 
-def test_the_agents_deadline_ends_a_running_command_and_the_verifier_still_judges(folder):
+def test_the_agents_deadline_ends_a_running_command_and_the_verifier_still_judges(sandboxes):
     task = dataclasses.replace(TASK, agent_timeout=3.0)
-    trial = Attempt(folder, [*REFERENCE, SLEEP], task=task)()
+    trial = Attempt(sandboxes, [*REFERENCE, SLEEP], task=task)()
     assert 3 <= trial.timings["agent"] < harness.command_timeout / 2
     assert trial.ended_by is EndedBy.AGENT_DEADLINE
     assert trial.report.resolved
@@ -144,8 +117,8 @@ def test_the_agents_deadline_ends_a_running_command_and_the_verifier_still_judge
     assert len(trial.turns) == len(REFERENCE) + 1
 
 
-def test_an_engine_that_fails_makes_the_trial_invalid(folder):
-    trial = Attempt(folder, script=harness.script(["ls"], tokenizer)[:1])()
+def test_an_engine_that_fails_makes_the_trial_invalid(sandboxes):
+    trial = Attempt(sandboxes, script=harness.script(["ls"], tokenizer)[:1])()
     assert trial.ended_by is EndedBy.ENGINE_ERROR
     assert (trial.reward, trial.report, trial.trajectories) == (None, None, ())
     assert len(trial.turns) == 1
@@ -160,8 +133,8 @@ class Gone(ShellHarness):
         return await super().run(sandbox=sandbox, **given)
 
 
-def test_a_sandbox_that_fails_makes_the_trial_invalid(folder):
-    trial = Attempt(folder, ["ls"], harness=Gone())()
+def test_a_sandbox_that_fails_makes_the_trial_invalid(sandboxes):
+    trial = Attempt(sandboxes, ["ls"], harness=Gone())()
     assert trial.ended_by is EndedBy.SANDBOX_ERROR
     assert (trial.reward, trial.report, trial.trajectories) == (None, None, ())
     assert len(trial.turns) == 1
@@ -176,43 +149,43 @@ def test_a_sandbox_that_fails_makes_the_trial_invalid(folder):
         (b"sleep 600\n", 1, "timeout"),
     ],
 )
-def test_a_verifier_that_fails_makes_the_trial_invalid(folder, test_sh, timeout, cause):
+def test_a_verifier_that_fails_makes_the_trial_invalid(sandboxes, test_sh, timeout, cause):
     task = dataclasses.replace(TASK, tests=(TaskFile("test.sh", test_sh),), verifier_timeout=timeout)
-    trial = Attempt(folder, REFERENCE, task=task)()
+    trial = Attempt(sandboxes, REFERENCE, task=task)()
     assert trial.ended_by is EndedBy.VERIFIER_ERROR
     assert (trial.reward, trial.trajectories) == (None, ())
     assert trial.report.cause == cause
     assert cause in trial.error
 
 
-def test_what_held_before_the_agent_acted_is_not_paid(folder):
+def test_what_held_before_the_agent_acted_is_not_paid(sandboxes):
     made = dataclasses.replace(TASK, environment=(*TASK.environment, Run("; ".join(REFERENCE), TASK.workdir)))
-    (solved,) = {trial.report.assertions for trial in (Attempt(folder, REFERENCE)(), Attempt(folder, [], task=made)())}
+    (solved,) = {trial.report.assertions for trial in (Attempt(sandboxes, REFERENCE)(), Attempt(sandboxes, [], task=made)())}
     known = dataclasses.replace(made, baseline=frozenset(name for name, _ in solved[1:]))
-    trial = Attempt(folder, [], task=known)()
+    trial = Attempt(sandboxes, [], task=known)()
     assert (trial.report.resolved, trial.report.baseline, trial.reward) == (True, known.baseline, 1 / 20)
-    unknown = Attempt(folder, [], task=dataclasses.replace(made, baseline=None))()
+    unknown = Attempt(sandboxes, [], task=dataclasses.replace(made, baseline=None))()
     assert (unknown.ended_by, unknown.reward) == (EndedBy.VERIFIER_ERROR, None)
     assert "exclude_baseline is set" in unknown.error
 
 
 @pytest.mark.parametrize(("reward", "worth"), [("1", 3 / 20), ("0.5", 0.0), ("nan", None)])
-def test_an_attested_outcome_is_paid_without_a_record(folder, reward, worth):
+def test_an_attested_outcome_is_paid_without_a_record(sandboxes, reward, worth):
     script = TaskFile("test.sh", f"echo {reward} > /logs/verifier/reward.txt\n".encode())
-    trial = Attempt(folder, REFERENCE, task=dataclasses.replace(TASK, tests=(script,), verifier="harbor", assertions=3))()
+    trial = Attempt(sandboxes, REFERENCE, task=dataclasses.replace(TASK, tests=(script,), verifier="harbor", assertions=3))()
     assert (trial.reward, trial.report.cause) == (worth, "bad_reward" if worth is None else "missing")
     assert trial.ended_by is (EndedBy.VERIFIER_ERROR if worth is None else EndedBy.DONE)
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_cancelled_trial_keeps_its_turns_and_leaves_nothing(folder, times):
+def test_a_cancelled_trial_keeps_its_turns_and_leaves_nothing(sandboxes, times):
     async def cancel(running):
         await started(SLEEP)
         for _ in range(times):
             running.cancel()
             await asyncio.sleep(0)
 
-    attempt = Attempt(folder, ["ls", SLEEP])
+    attempt = Attempt(sandboxes, ["ls", SLEEP])
     trial = attempt(cancel)
     assert trial.ended_by is EndedBy.CANCELLED
     assert (trial.reward, trial.report, trial.trajectories, trial.error) == (None, None, (), "")
@@ -221,7 +194,7 @@ def test_a_cancelled_trial_keeps_its_turns_and_leaves_nothing(folder, times):
     assert attempt.engine.released == ["t"]
 
 
-def test_a_second_cancellation_does_not_interrupt_the_clean_up(folder):
+def test_a_second_cancellation_does_not_interrupt_the_clean_up(sandboxes):
     destroyed = []
 
     class Slow(Attempt):
@@ -249,31 +222,31 @@ def test_a_second_cancellation_does_not_interrupt_the_clean_up(folder):
             running.cancel()
             await asyncio.sleep(0.02)
 
-    assert Slow(folder, [SLEEP])(cancel).ended_by is EndedBy.CANCELLED
+    assert Slow(sandboxes, [SLEEP])(cancel).ended_by is EndedBy.CANCELLED
     assert len(destroyed) == 1
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 20])
-def test_a_trial_can_be_cancelled_at_any_moment(folder, steps):
+def test_a_trial_can_be_cancelled_at_any_moment(sandboxes, steps):
     async def cancel(running):
         for _ in range(steps):
             await asyncio.sleep(0)
         running.cancel()
 
     if steps:
-        assert Attempt(folder, REFERENCE)(cancel).ended_by is EndedBy.CANCELLED
+        assert Attempt(sandboxes, REFERENCE)(cancel).ended_by is EndedBy.CANCELLED
     else:
         with pytest.raises(asyncio.CancelledError):  # its task never ran a step
-            Attempt(folder, REFERENCE)(cancel)
+            Attempt(sandboxes, REFERENCE)(cancel)
 
 
-def test_a_trial_can_be_cancelled_while_it_is_verified(folder):
+def test_a_trial_can_be_cancelled_while_it_is_verified(sandboxes):
     async def cancel(running):
         await started(SLEEP)
         running.cancel()
 
     task = dataclasses.replace(TASK, tests=(TaskFile("test.sh", f"exec {SLEEP}\n".encode()),))
-    trial = Attempt(folder, REFERENCE, task=task)(cancel)
+    trial = Attempt(sandboxes, REFERENCE, task=task)(cancel)
     assert (trial.ended_by, trial.reward, trial.report) == (EndedBy.CANCELLED, None, None)
     assert len(trial.turns) == len(REFERENCE) + 1
 
@@ -297,17 +270,17 @@ SLOW_SETUP = dataclasses.replace(TASK, environment=(*TASK.environment, Run(SLEEP
         ("verify", {"commands": REFERENCE, "task": SLOW_VERIFIER}),
     ],
 )
-def test_the_remote_deadline_ends_a_trial_whatever_it_does(folder, phase, given):
-    trial = Attempt(folder, sandbox={"remote_deadline": 2.0}, **given)()
+def test_the_remote_deadline_ends_a_trial_whatever_it_does(sandboxes, phase, given):
+    trial = Attempt(sandboxes, sandbox={"remote_deadline": 2.0}, **given)()
     assert trial.ended_by is EndedBy.REMOTE_DEADLINE
     assert trial.error == f"the trial reached its sandbox's remote_deadline in phase '{phase}'"
     assert (trial.reward, trial.report, trial.trajectories) == (None, None, ())
     assert trial.timings["create"] + sum(trial.timings.get(name, 0.0) for name in ("agent", "verify")) >= 2.0
 
 
-def test_an_agents_own_deadline_comes_before_the_remote_one(folder):
+def test_an_agents_own_deadline_comes_before_the_remote_one(sandboxes):
     task = dataclasses.replace(TASK, agent_timeout=1.0)
-    trial = Attempt(folder, [*REFERENCE, SLEEP], task=task, sandbox={"remote_deadline": 120.0})()
+    trial = Attempt(sandboxes, [*REFERENCE, SLEEP], task=task, sandbox={"remote_deadline": 120.0})()
     assert (trial.ended_by, trial.report.resolved) == (EndedBy.AGENT_DEADLINE, True)
 
 
@@ -319,8 +292,8 @@ def test_an_agents_own_deadline_comes_before_the_remote_one(folder):
         ({"remote_deadline": 1.0}, EndedBy.REMOTE_DEADLINE),
     ],
 )
-def test_the_commands_that_make_an_environment_are_part_of_the_setup(folder, terms, ended_by):
-    trial = Attempt(folder, task=SLOW_SETUP, sandbox=terms)()
+def test_the_commands_that_make_an_environment_are_part_of_the_setup(sandboxes, terms, ended_by):
+    trial = Attempt(sandboxes, task=SLOW_SETUP, sandbox=terms)()
     assert trial.ended_by is ended_by
     assert "its sandbox wasn't made within " + next(iter(terms)) in trial.error
     assert (trial.reward, trial.report, trial.turns) == (None, None, ())
@@ -347,12 +320,12 @@ TABLE = re.findall(
 
 
 @pytest.mark.parametrize(("end", "verified", "becomes"), [(end, *row) for ends, *row in TABLE for end in re.findall(r"\w+", ends)])
-def test_the_table_of_ends(folder, end, verified, becomes):
+def test_the_table_of_ends(sandboxes, end, verified, becomes):
     async def cancel(running):
         await started(SLEEP)
         running.cancel()
 
-    trial = Attempt(folder, **ENDS[EndedBy(end)])(cancel if end == "cancelled" else None)
+    trial = Attempt(sandboxes, **ENDS[EndedBy(end)])(cancel if end == "cancelled" else None)
     assert trial.ended_by == end
     assert (trial.report is not None and trial.report.cause is None) == (verified == "yes")
     assert (trial.reward is not None) == trial.ended_by.counts == (becomes == "counts")
@@ -377,13 +350,13 @@ class NotANumber(Reward):
         return np.nan
 
 
-def test_what_is_unexpected_is_raised_after_the_clean_up(folder):
+def test_what_is_unexpected_is_raised_after_the_clean_up(sandboxes):
     short = Short(harness.script(["ls"], tokenizer))
-    attempt = Attempt(folder, engine=short)
+    attempt = Attempt(sandboxes, engine=short)
     with pytest.raises(RoutingRecordError, match="turn 0"):
         attempt()
     assert short.released == ["t"]
     with pytest.raises(ValueError, match="no script"):
-        Attempt(folder, engine=ScriptedEngine({}))()
+        Attempt(sandboxes, engine=ScriptedEngine({}))()
     with pytest.raises(ValueError, match="trial t: the reward is nan"):
-        Attempt(folder, REFERENCE, reward=NotANumber())()
+        Attempt(sandboxes, REFERENCE, reward=NotANumber())()
