@@ -158,7 +158,7 @@ ATTACKS = {
         races=True,
     ),
     "a process that rewrites the tests": Attack(
-        "(cd /tests; setsid bash -c 'while :; do echo \"def test_answer(): pass\" >.t; mv -f .t test_outputs.py; sleep 0.005; done' "
+        "(cd /tests; setsid sh -c 'while :; do echo \"def test_answer(): pass\" >.t; mv -f .t test_outputs.py; sleep .01; done' "
         ">/dev/null 2>&1) & disown; sleep 0.2"
     ),
     "a link in place of the report's folder": Attack(
