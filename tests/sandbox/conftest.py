@@ -106,3 +106,10 @@ def rig(request, sandboxes):
 def bubblewrap(sandboxes):
     """For what isn't promised but is how bubblewrap does it."""
     return Rig("bubblewrap", sandboxes)
+
+
+@pytest.fixture
+def deterministic(bubblewrap):
+    """The same, where what commands see depends on no clock."""
+    bubblewrap.build = lambda **fields: BubblewrapSandbox(root=bubblewrap.root, **fields).build(deterministic=True)
+    return bubblewrap

@@ -9,7 +9,6 @@ import stat
 import pytest
 
 from t1x.sandbox.isolation import CANDIDATE, RECORD
-from t1x.sandbox.local import BubblewrapSandbox
 from t1x.sandbox.protocol import SandboxError
 from t1x.sandbox.system import SystemFiles
 
@@ -29,12 +28,6 @@ def run(rig, script, timeout=20.0, **given):
     return rig.on_lease(work)
 
 
-@pytest.fixture
-def deterministic(bubblewrap):
-    bubblewrap.build = lambda: BubblewrapSandbox(root=bubblewrap.root).build(deterministic=True)
-    return bubblewrap
-
-
 def test_files_of_this_machine_are_there_and_stay_as_they_are(rig, tmp_path):
     (tmp_path / "tool").mkdir()
     (tmp_path / "tool" / "say").write_text("echo said /app\n")
@@ -44,7 +37,7 @@ def test_files_of_this_machine_are_there_and_stay_as_they_are(rig, tmp_path):
     system = {tmp_path / "tool": "/opt/t1x/tool", tmp_path / "one": "/opt/t1x/one"}
     result = run(rig, "bash /opt/t1x/tool/say; cat /opt/t1x/one; echo x >>/opt/t1x/one; rm -r /opt/t1x/tool; true", system=system)
     assert result.output.startswith("said /app\n1\n")
-    if rig.backend == "bubblewrap":
+    if "isolation" in rig.promises:
         assert result.output.count("Read-only file system") + result.output.count("Permission denied") == 2
         assert (tmp_path / "one").read_text() == "1\n"
 
@@ -90,7 +83,8 @@ def test_a_record_can_not_be_taken_back(rig):
     assert "flag" not in result.output
 
 
-def test_a_program_of_the_agent_is_confined(bubblewrap):
+@pytest.mark.promise("isolation")
+def test_a_program_of_the_agent_is_confined(rig):
     own = f"""
         pwd -P; cat /tmp/shared; ls -A /tests /logs /opt/t1x; ps -e -o args= | grep -c '[s]leep 987'
         grep -h Cap /proc/self/status | cut -f2 | uniq; [ -e /proc/self/fd/{RECORD} ] && echo has the record
@@ -98,11 +92,12 @@ def test_a_program_of_the_agent_is_confined(bubblewrap):
     ours = f"""
         echo of the judge >/tmp/shared; sleep 987 &
         {CANDIDATE} /bin/bash -c "$OWN"; echo status $?; cat by-own; ps -e -o args= | grep -c '[s]leep 987'"""
-    lines = run(bubblewrap, ours, variables={"OWN": own}).output.split("\n")
+    lines = run(rig, ours, variables={"OWN": own}).output.split("\n")
     seen = ["/app", "of the judge", "/logs:", "", "/opt/t1x:", "", "/tests:", "0", "0" * 16]
     assert lines == [*seen, "status 3", "made", "1", ""]
 
 
+@pytest.mark.promise("isolation")
 @pytest.mark.parametrize(
     "attack",
     {
@@ -115,28 +110,30 @@ def test_a_program_of_the_agent_is_confined(bubblewrap):
     }.items(),
     ids=lambda item: item[0],
 )
-def test_nothing_of_its_judge_can_be_reached(bubblewrap, attack):
+def test_nothing_of_its_judge_can_be_reached(rig, attack):
     ours = f"""
         {CANDIDATE} /bin/bash -c "$OWN
         cat /tests/secret" >seen 2>&1
         cat seen /tests/secret; echo judge alive >&{RECORD}"""
-    result = run(bubblewrap, ours, variables={"OWN": attack[1]})
+    result = run(rig, ours, variables={"OWN": attack[1]})
     assert result.record == b"judge alive\n"
     assert result.output.count("the expectation") == 1, result.output
 
 
-def test_what_it_leaves_running_ends_with_it(bubblewrap):
+@pytest.mark.promise("isolation")
+def test_what_it_leaves_running_ends_with_it(rig):
     own = "setsid sh -c 'while :; do date >>beat; sleep 0.02; done' & sleep 0.3"
     ours = f'{CANDIDATE} /bin/bash -c "$OWN"; a=$(wc -l <beat); sleep 0.3; echo $a; wc -l <beat'
-    first, second = map(int, run(bubblewrap, ours, variables={"OWN": own}).output.split())
+    first, second = map(int, run(rig, ours, variables={"OWN": own}).output.split())
     assert first == second > 0
 
 
-def test_it_reaches_a_server_of_its_judge(bubblewrap):
+@pytest.mark.promise("isolation")
+def test_it_reaches_a_server_of_its_judge(rig):
     ours = f"""python3 -m http.server 8123 --bind 127.0.0.1 --directory /app >/dev/null 2>&1 &
         for i in $(seq 100); do (: </dev/tcp/127.0.0.1/8123) 2>/dev/null && break; sleep 0.05; done
         {CANDIDATE} python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:8123/data/in.txt").read())'"""
-    assert run(bubblewrap, ours).output == "b'one\\ntwo\\n'\n"
+    assert run(rig, ours).output == "b'one\\ntwo\\n'\n"
 
 
 def test_in_deterministic_sandboxes_its_clock_stands_still_too(deterministic):
@@ -146,11 +143,11 @@ def test_in_deterministic_sandboxes_its_clock_stands_still_too(deterministic):
     assert own == judge
 
 
-def test_a_work_folder_around_the_judges_tools_is_refused(bubblewrap):
+def test_a_work_folder_around_the_judges_tools_is_refused(rig):
     async def nothing(lease):
         await asyncio.sleep(0)
 
     for workdir in ("/opt", "/opt/t1x", "/opt/t1x/judge"):
         with pytest.raises(ValueError, match=f"work folder {workdir}"):
-            bubblewrap.on_lease(nothing, dataclasses.replace(bubblewrap.task, workdir=workdir))
-    bubblewrap.on_lease(nothing, dataclasses.replace(bubblewrap.task, workdir="/opt/job"))
+            rig.on_lease(nothing, dataclasses.replace(rig.task, workdir=workdir))
+    rig.on_lease(nothing, dataclasses.replace(rig.task, workdir="/opt/job"))
