@@ -12,6 +12,8 @@ Invariants:
 import os
 import shlex
 import shutil
+import subprocess
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -48,6 +50,8 @@ _NAMESPACES = (
     "1000",
 )
 _CONFINED = ("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1", "--new-session")
+_LAST_USERS = "--disable-userns"
+"""The agent can make no user namespace of its own, in which it could mount file systems that take memory and are seen by nobody."""
 _INNER = ("--cap-drop", "ALL", "--die-with-parent", "--new-session")
 SHARED_MEMORY = "/dev/shm"
 """The same folder as /tmp: one folder less to make and to remove in every trial."""
@@ -64,6 +68,13 @@ class Bubblewrap:
         self._limits = limits
         self._system = SystemFiles(run_folder / "system")
         self._bwrap: tuple[str, ...] = (program("bwrap"), *_NAMESPACES, *_CONFINED)
+        self._last_users = (_LAST_USERS,) if _has_option(_LAST_USERS) else ()
+        if not self._last_users:
+            warnings.warn(
+                f"this bubblewrap has no {_LAST_USERS}: what agents keep in file systems that they mount themselves takes memory "
+                "that no limit counts; use bubblewrap 0.8 or newer",
+                stacklevel=2,
+            )
         etc = _write_etc(run_folder / "etc")
         self._root = (
             "--ro-bind",
@@ -100,7 +111,7 @@ class Bubblewrap:
 
     def _with_all_folders(self, trial: TrialFolder, argv: Sequence[str]) -> Launch:
         mounts = {**trial.mounts, SHARED_MEMORY: trial.mounts[TMP]}
-        return self._launch(trial, mounts, {}, argv, {**SHELL_ENV, "HOME": HOME})
+        return self._launch(trial, mounts, {}, argv, {**SHELL_ENV, "HOME": HOME}, self._last_users)
 
     def prologue(self, trial: TrialFolder) -> str:
         return self._limits.as_shell(processes=True) + "; umask 022; echo 1000 2>/dev/null >/proc/self/oom_score_adj"
@@ -121,7 +132,7 @@ class Bubblewrap:
 
     def confined(self) -> tuple[str, ...]:
         closed = (*_each("--tmpfs", PRIVATE), *_each("--remount-ro", ("/dev", *PRIVATE)))  # what is put there would take memory
-        return (program("bwrap"), "--unshare-user", "--unshare-pid", *self._inner_root, *closed, *_INNER, "--")
+        return (program("bwrap"), "--unshare-user", "--unshare-pid", *self._inner_root, *closed, *_INNER, *self._last_users, "--")
 
     def shell_pid(self, child: Child) -> int | None:
         inside = children(child.pid) if child.poll() is None else []
@@ -150,6 +161,11 @@ class Bubblewrap:
         binds += [part for inside, folder in read_only.items() for part in ("--ro-bind", str(folder), inside)]
         closed = ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", trial.workdir)
         return Launch((*as_user(trial.owner), *self._bwrap, *self._root, *private, *binds, *closed, "--", *argv), env)
+
+
+def _has_option(name: str) -> bool:
+    """Whether the installed bubblewrap knows an option."""
+    return name in subprocess.run([program("bwrap"), "--help"], capture_output=True, text=True, timeout=60).stdout
 
 
 def _each(option: str, places: Sequence[str]) -> list[str]:

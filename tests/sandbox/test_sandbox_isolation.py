@@ -138,3 +138,15 @@ def test_a_confined_program_writes_nothing_that_no_limit_counts(rig):
     result = rig.on_lease(run)
     assert result.output.count("Read-only file system") == 6
     assert result.output.endswith("\nmade\n")
+
+
+def test_nothing_mounts_what_no_limit_counts(rig):
+    mounting = "unshare --user --map-root-user --mount mount -t tmpfs none /tmp && echo mounted"
+
+    async def run(lease):
+        result = await lease.exec(mounting, 20)
+        await lease.stop()
+        confined = await lease.run_fresh((CANDIDATE, "/bin/bash", "-c", mounting), read_only={}, writable={}, timeout=20)
+        return result.output, confined.output
+
+    assert [output.count("unshare failed") for output in rig.on_lease(run)] == [1, 1]
