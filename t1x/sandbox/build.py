@@ -8,7 +8,7 @@ Invariants:
 import re
 import time
 
-from t1x.sandbox.lease import LocalLease
+from t1x.sandbox.local_lease import LocalLease
 from t1x.sandbox.protocol import SandboxError
 from t1x.sandbox.trial_folder import TrialFolder
 from t1x.tasks.task import Run, Task, TaskFile

@@ -1,9 +1,9 @@
 """Builds the hosts of the local sandboxes from their components."""
 
 from t1x.sandbox.bubblewrap import Bubblewrap
-from t1x.sandbox.host import LocalHost
 from t1x.sandbox.isolation import CANDIDATE, Fresh, Isolation, Limits
 from t1x.sandbox.local import LocalLimits
+from t1x.sandbox.local_host import LocalHost
 from t1x.sandbox.probe import CHECK, probe, probe_clock, probe_nested, require_programs
 from t1x.sandbox.process import Process
 from t1x.sandbox.removal import remove_tree

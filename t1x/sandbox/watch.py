@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from t1x.sandbox.lease import Excess, LocalLease
+from t1x.sandbox.excess import Excess
+from t1x.sandbox.local_lease import LocalLease
 from t1x.sandbox.processes import Running, Snapshot, shared_memory
 from t1x.sandbox.usage import Usage
 
@@ -84,7 +85,9 @@ class Watch:
         ending = threading.Event()
         try:
             while self._leases:
-                took = await loop.run_in_executor(self._worker, self._round, list(self._leases.values()), loop, ending)
+                took = 0.0
+                with suppress(OSError):  # /proc can't be listed where this process has no descriptor left; the next round may
+                    took = await loop.run_in_executor(self._worker, self._round, list(self._leases.values()), loop, ending)
                 await asyncio.sleep(max(_PAUSE, _SHARE * took))
         finally:
             ending.set()

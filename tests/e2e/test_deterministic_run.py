@@ -12,8 +12,8 @@ from tiny import settings
 
 import t1x
 from t1x.config import load
-from t1x.sandbox.host import LocalHost
-from t1x.sandbox.lease import LocalLease
+from t1x.sandbox.local_host import LocalHost
+from t1x.sandbox.local_lease import LocalLease
 from t1x.tasks.task import Task
 
 SMALLER = (

@@ -7,7 +7,7 @@ from itertools import count
 
 from t1x.sandbox.build import build
 from t1x.sandbox.isolation import Isolation
-from t1x.sandbox.lease import LocalLease
+from t1x.sandbox.local_lease import LocalLease
 from t1x.sandbox.protocol import SandboxError
 from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.run_folder import RunFolder

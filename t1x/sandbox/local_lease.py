@@ -9,12 +9,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from t1x.sandbox.child import Child
+from t1x.sandbox.excess import Excess
 from t1x.sandbox.fresh import FreshRun
 from t1x.sandbox.isolation import Fresh, Isolation
 from t1x.sandbox.processes import Running, Snapshot
@@ -22,22 +22,7 @@ from t1x.sandbox.protocol import ExecResult, SandboxError
 from t1x.sandbox.removal import remove_tree
 from t1x.sandbox.shell import Shell
 from t1x.sandbox.trial_folder import TrialFolder
-
-_KILL_TIMEOUT = 30.0
-"""Seconds for killed processes to be gone; longer means that the kernel holds one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """What a sandbox takes too much of."""
-
-    limit: str
-    """The limit's name, as that of its field."""
-    reason: str
-    """A sentence with both amounts."""
-
-    def line(self) -> str:
-        return f"[stopped: {self.reason}]\n"
+from t1x.sandbox.trial_processes import TrialProcesses
 
 
 class LocalLease:
@@ -62,7 +47,7 @@ class LocalLease:
         self._forget = forget
         self._state: Literal["running", "stopped", "destroyed"] = "running"
         self._shell: Shell | None = None
-        self._children: list[Child] = []
+        self._processes = TrialProcesses(isolation, trial)
         self._starting = False
         self._excess: Excess | None = None
         self.folder = trial.path
@@ -87,17 +72,15 @@ class LocalLease:
 
     def processes(self, snapshot: Snapshot) -> list[Running]:
         """What runs in it; callable from any thread."""
-        children = [child for child in list(self._children) if child.returncode is None]
-        found = (self._isolation.processes(snapshot, self._trial, child) for child in children)
-        return list({process.pid: process for processes in found for process in processes}.values())
+        return self._processes.running(snapshot)
 
     def end_processes(self, excess: Excess) -> bool:
         """Kills all of them, and the running command or the next one says why. False where it couldn't be: nothing runs, or its
         shell is being started."""
-        if self._starting or all(child.poll() is not None for child in self._children):
+        if self._starting or not self._processes.alive:
             return False
         self._excess = excess
-        self._kill()
+        self._processes.kill()
         if self._shell is not None:
             self._shell.kill()
         return True
@@ -107,11 +90,7 @@ class LocalLease:
         self._require("running")
         self._trial.allow_entry()
         step = FreshRun(self._isolation, self._trial, self._isolation.build(self._trial, argv, variables))
-        self._children.append(step.child)
-        try:
-            return self._with_excess(await step.finish(self._output_limit, timeout))
-        finally:
-            await self._end_processes()
+        return await self._finish(step, timeout)
 
     async def start(self) -> None:
         """Starts the shell. Raises `SandboxError`."""
@@ -119,7 +98,7 @@ class LocalLease:
         try:
             self._trial.allow_entry()
             self._shell = Shell(self._isolation, self._trial, self._variables, self._output_limit)
-            self._children.append(self._shell.child)
+            self._processes.add(self._shell.child)
             await self._shell.start()
         finally:
             self._starting = False
@@ -133,15 +112,15 @@ class LocalLease:
         died_before = not self._shell.alive
         if died_before:
             await self._restart()
-        before, self._excess = self._excess, None
+        earlier, self._excess = self._excess, None
         try:
             result = await self._shell.run(command, timeout)
         except BaseException:
             self._shell.kill()
             raise
         self._require("running")
-        if before is not None:
-            result = replace(result, output=before.line() + result.output, stopped=before.limit)
+        if earlier is not None:
+            result = earlier.before(result)
         if self._shell.alive and not died_before:
             return result
         if not self._shell.alive:
@@ -188,11 +167,7 @@ class LocalLease:
             self._trial.allow_entry()
             launch = self._isolation.fresh(self._trial, Fresh(argv, read_only, writable, system, variables))
             fresh = FreshRun(self._isolation, self._trial, launch)
-        self._children.append(fresh.child)
-        try:
-            return self._with_excess(await fresh.finish(self._output_limit, timeout))
-        finally:
-            await self._end_processes()
+        return await self._finish(fresh, timeout)
 
     async def destroy(self) -> None:
         if self._ending is None or self._ending.cancelled():
@@ -204,8 +179,7 @@ class LocalLease:
         if self._gone:
             return
         self._state = "destroyed"
-        self._kill()
-        if not all(child.wait_blocking(_KILL_TIMEOUT) for child in self._children):
+        if not self._processes.end_now():
             raise SandboxError(f"sandbox {self.id}: the kernel holds a killed process back; its folder {self._trial.path} is left")
         self._close()
         try:
@@ -230,29 +204,25 @@ class LocalLease:
             pass  # removal failed, which `end_now` tells, or the loop is being torn down: what is left is done without it
         self.end_now()
 
+    async def _finish(self, run: FreshRun, timeout: float) -> ExecResult:
+        """Nothing that it started is alive afterwards."""
+        self._processes.add(run.child)
+        try:
+            return self._with_excess(await run.finish(self._output_limit, timeout))
+        finally:
+            await self._end_processes()
+
     async def _end_processes(self) -> None:
-        self._kill()
-        alive = [asyncio.shield(child.watch()) for child in self._children if child.poll() is None]
-        if alive:
-            await asyncio.wait(alive, timeout=_KILL_TIMEOUT)
-        if any(child.poll() is None for child in self._children):
+        if not await self._processes.end():
             raise SandboxError(f"sandbox {self.id}: the kernel holds a killed process back")
         self._close()
 
     def _with_excess(self, result: ExecResult) -> ExecResult:
         """The result of what was running when the processes were ended, where they were."""
         excess, self._excess = self._excess, None
-        if excess is None:
-            return result
-        output = result.output if result.output.endswith("\n") or not result.output else result.output + "\n"
-        return replace(result, output=output + excess.line(), exit_code=None, stopped=excess.limit)
-
-    def _kill(self) -> None:
-        for child in self._children:
-            self._isolation.kill(self._trial, child)
+        return result if excess is None else excess.at_end_of(result)
 
     def _close(self) -> None:
-        self._children.clear()
         if self._shell is not None:
             self._shell.close()
             self._shell = None
