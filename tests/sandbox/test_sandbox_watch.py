@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 
 import pytest
 
@@ -113,6 +114,21 @@ def test_one_over_its_limit_costs_the_others_nothing(rig):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root looks into folders that were locked")
+def test_limits_hold_after_a_time_without_descriptors(rig):
+    async def work(lease):
+        running = asyncio.create_task(lease.exec(f"sleep 1; {SLOWLY}", 40))
+        await asyncio.sleep(0.2)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            await asyncio.sleep(0.5)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return await running
+
+    assert rig.on_lease(work, disk=40).stopped == "disk"
+
+
 def test_a_locked_folder_hides_nothing(rig):
     locked = "mkdir -p a/b; exec 5>a/b/big; chmod 000 a/b a .; for i in 1 2 3 4 5 6; do head -c 10M /dev/zero >&5; done; sleep 60"
     (over,) = rig.run_all(locked, timeout=40, disk=40)
