@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from t1x.grading.report import Cause, VerifierReport
+from t1x.grading.report import Cause, VerifierReport, unusable
 
 _MAX_BYTES = 8 << 20
 _STATUSES = ("passed", "failed", "skipped", "pending", "other")
@@ -22,17 +22,17 @@ def read_ctrf(path: Path, assertions: int | None) -> VerifierReport:
     try:
         return _read(path, assertions)
     except FileNotFoundError:
-        return _unusable("missing", "the verifier wrote no report")
+        return unusable("missing", "the verifier wrote no report")
     except OSError as error:
-        return _unusable("unparsable", f"it can't be read: {error.strerror}")
+        return unusable("unparsable", f"it can't be read: {error.strerror}")
 
 
 def _read(path: Path, assertions: int | None) -> VerifierReport:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
-        return _unusable("not_regular_file", f"a {_type(status.st_mode)} stands in the report's place")
+        return unusable("not_regular_file", f"a {_type(status.st_mode)} stands in the report's place")
     if status.st_size > _MAX_BYTES:
-        return _unusable("too_large", f"{status.st_size} bytes, at most {_MAX_BYTES} are read")
+        return unusable("too_large", f"{status.st_size} bytes, at most {_MAX_BYTES} are read")
     with open(path, "rb", opener=lambda file, flags: os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as source:
         return parse_ctrf(source.read(_MAX_BYTES + 1), assertions)
 
@@ -40,36 +40,36 @@ def _read(path: Path, assertions: int | None) -> VerifierReport:
 def parse_ctrf(content: bytes, assertions: int | None) -> VerifierReport:
     """Parses a report's bytes; see `read_ctrf`."""
     if not content.strip():
-        return _unusable("empty", f"{len(content)} bytes, none of them text")
+        return unusable("empty", f"{len(content)} bytes, none of them text")
     try:
         document = json.loads(content.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         cause: Cause = "truncated" if _ends_early(error) else "unparsable"
-        return _unusable(cause, f"{error.msg} at character {error.pos} of {len(error.doc)}")
+        return unusable(cause, f"{error.msg} at character {error.pos} of {len(error.doc)}")
     except UnicodeDecodeError as error:
-        return _unusable("truncated" if error.reason == "unexpected end of data" else "unparsable", str(error))
+        return unusable("truncated" if error.reason == "unexpected end of data" else "unparsable", str(error))
     except (ValueError, RecursionError) as error:
-        return _unusable("unparsable", str(error))
+        return unusable("unparsable", str(error))
     try:
         summary, tests = _tests(document)
     except _SchemaError as error:
-        return _unusable("bad_schema", str(error))
+        return unusable("bad_schema", str(error))
     return _judge(summary, tests, assertions)
 
 
 def _judge(summary: dict[str, int], tests: list[tuple[str, str]], assertions: int | None) -> VerifierReport:
     repeated = [name for name, times in Counter(name for name, _ in tests).items() if times > 1]
     if repeated:
-        return _unusable("duplicate", f"assertion {repeated[0]!r} is reported more than once")
+        return unusable("duplicate", f"assertion {repeated[0]!r} is reported more than once")
     counted = Counter(status for _, status in tests)
     found = {"tests": len(tests), **{status: counted[status] for status in _STATUSES}}
     for field, value in summary.items():
         if found[field] != value:
-            return _unusable("summary_mismatch", f"the summary says {field} = {value}, its entries say {found[field]}")
+            return unusable("summary_mismatch", f"the summary says {field} = {value}, its entries say {found[field]}")
     if assertions is not None and len(tests) != assertions:
-        return _unusable("test_set_mismatch", f"{len(tests)} assertions are reported, the task has {assertions}")
+        return unusable("test_set_mismatch", f"{len(tests)} assertions are reported, the task has {assertions}")
     if not tests:
-        return _unusable("test_set_mismatch", "no assertion is reported")
+        return unusable("test_set_mismatch", "no assertion is reported")
     return VerifierReport(tuple((name, status == "passed") for name, status in tests))
 
 
@@ -124,7 +124,3 @@ def _ends_early(error: json.JSONDecodeError) -> bool:
 def _type(mode: int) -> str:
     names = {stat.S_IFIFO: "FIFO", stat.S_IFLNK: "symbolic link", stat.S_IFDIR: "folder", stat.S_IFSOCK: "socket"}
     return names.get(stat.S_IFMT(mode), "device")
-
-
-def _unusable(cause: Cause, detail: str) -> VerifierReport:
-    return VerifierReport((), cause, detail)

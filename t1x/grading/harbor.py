@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from t1x.grading.ctrf import read_ctrf
-from t1x.grading.report import VerifierReport
+from t1x.grading.report import VerifierReport, unusable
 
 _MAX_BYTES = 1 << 16
 
@@ -27,13 +27,13 @@ def read_harbor(folder: Path, assertions: int | None) -> VerifierReport:
     try:
         reward = _reward(folder)
     except FileNotFoundError:
-        return VerifierReport((), "missing", "test.sh wrote neither reward.json nor reward.txt")
+        return unusable("missing", "test.sh wrote neither reward.json nor reward.txt")
     except _BadReward as error:
-        return VerifierReport((), "bad_reward", str(error))
+        return unusable("bad_reward", str(error))
     report = replace(read_ctrf(folder / "ctrf.json", assertions), outcome=reward >= 1)
     if report.cause is None and report.outcome and report.passed < report.total:
         detail = f"the reward is {reward:g}, but only {report.passed} of {report.total} assertions pass"
-        return VerifierReport((), "summary_mismatch", detail)
+        return unusable("summary_mismatch", detail)
     return report
 
 

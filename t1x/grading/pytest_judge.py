@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from t1x.grading.ctrf import parse_ctrf
-from t1x.grading.report import Cause, VerifierReport
-from t1x.sandbox.isolation import CANDIDATE, RECORD, TOOLS
+from t1x.grading.report import Cause, VerifierReport, unusable
+from t1x.sandbox.isolation import CANDIDATE, RECORD
 from t1x.sandbox.protocol import ExecResult
+from t1x.sandbox.trial_folder import TOOLS
 from t1x.tasks.task import Task
 
 _PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
@@ -76,23 +77,23 @@ def read_record(result: ExecResult, assertions: int | None) -> VerifierReport:
     lines = [_line(line) for line in result.record.splitlines()]
     for line in lines:
         if "in_process" in line:
-            return VerifierReport((), "in_process", f"the tests were about to run, in the judge's process, {line['in_process']}")
+            return unusable("in_process", f"the tests were about to run, in the judge's process, {line['in_process']}")
     if not lines or "exit" not in lines[-1]:
         cause: Cause = "missing" if result.exit_code == 0 else "crashed"
-        return VerifierReport((), cause, "the judge ended without a result")
+        return unusable(cause, "the judge ended without a result")
     return _report(lines[-1], assertions)
 
 
 def _report(end: dict[str, Any], assertions: int | None) -> VerifierReport:
     status, errors = end["exit"], end["errors"]
     if errors:  # it attests that not every assertion holds: these tests can't even begin
-        return VerifierReport((), "crashed", f"not all tests can be collected: {errors[0]}", outcome=False)
+        return unusable("crashed", f"not all tests can be collected: {errors[0]}", outcome=False)
     if status not in (_ALL_PASSED, _SOME_FAILED, _NOTHING_COLLECTED):
-        return VerifierReport((), "crashed", f"pytest ended with status {status}")
+        return unusable("crashed", f"pytest ended with status {status}")
     report = parse_ctrf(json.dumps(end["ctrf"]).encode(), assertions)
     failed = sum(test["status"] == "failed" for test in end["ctrf"]["results"]["tests"])
     if report.cause is None and (status == _SOME_FAILED) != (failed > 0):
-        return VerifierReport((), "summary_mismatch", f"pytest ended with status {status}, but {failed} tests failed")
+        return unusable("summary_mismatch", f"pytest ended with status {status}, but {failed} tests failed")
     return report
 
 

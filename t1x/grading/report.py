@@ -62,3 +62,8 @@ class VerifierReport:
     def resolved(self) -> bool:
         """Whether b is attested and 1."""
         return self.terminal is True
+
+
+def unusable(cause: Cause, detail: str, outcome: bool | None = None) -> VerifierReport:
+    """A report without a usable record; `outcome` is b where the judge attests it all the same."""
+    return VerifierReport((), cause, detail, outcome=outcome)

@@ -15,13 +15,13 @@ from pathlib import Path
 from t1x.grading.ctrf import read_ctrf
 from t1x.grading.harbor import read_harbor
 from t1x.grading.pytest_judge import judge_command, read_record
-from t1x.grading.report import VerifierReport
+from t1x.grading.report import VerifierReport, unusable
 from t1x.grading.tests_folder import digest, write_tests
 from t1x.sandbox.protocol import ExecResult, SandboxError, SandboxLease
+from t1x.sandbox.trial_folder import LOGS, TESTS
 from t1x.tasks.task import Task
 
-TESTS = "/tests"
-REPORT_FOLDER = "/logs/verifier"
+REPORT_FOLDER = f"{LOGS}/verifier"
 REPORT = "ctrf.json"
 _SHOWN = 2000
 """Characters of the verifier's own output that go into the detail of an unusable report."""
@@ -40,7 +40,7 @@ async def verify(lease: SandboxLease, task: Task) -> VerifierReport:
     result = await _run(lease, task, tests, logs)
     report = _read(result, task, logs)
     if digest(tests) != before:
-        report = VerifierReport((), "tests_changed", "the tests aren't what they were before the verifier ran")
+        report = unusable("tests_changed", "the tests aren't what they were before the verifier ran")
     detail = report.detail
     if report.cause is not None:
         detail += f"; exit status {result.exit_code}; it printed: {result.output[-_SHOWN:].strip() or 'nothing'}"
@@ -59,14 +59,15 @@ async def _run(lease: SandboxLease, task: Task, tests: Path, logs: Path) -> Exec
 
 
 def _read(result: ExecResult, task: Task, logs: Path) -> VerifierReport:
-    if task.verifier == "pytest" and (report := read_record(result, task.assertions)).cause == "in_process":
-        return report  # whatever came after
+    record = read_record(result, task.assertions) if task.verifier == "pytest" else None
+    if record is not None and record.cause == "in_process":
+        return record  # whatever came after
     if result.timed_out:
-        return VerifierReport((), "timeout", f"the verifier ran longer than {task.verifier_timeout:g} s")
+        return unusable("timeout", f"the verifier ran longer than {task.verifier_timeout:g} s")
     if result.stopped:
-        return VerifierReport((), "crashed", f"the verifier was stopped by the sandbox's limit {result.stopped}")
-    if task.verifier == "pytest":
-        return read_record(result, task.assertions)
+        return unusable("crashed", f"the verifier was stopped by the sandbox's limit {result.stopped}")
+    if record is not None:
+        return record
     if task.verifier == "harbor":
         return read_harbor(logs, task.assertions)
     report = read_ctrf(logs / REPORT, task.assertions)

@@ -76,10 +76,10 @@ class Guard:
         code = args[0]
         name = code.co_filename if isinstance(code, CodeType) else repr(code)
         if name.startswith("<"):
-            told = name.startswith("<frozen ") or caller.f_code.co_filename.startswith((*self._generators, *self._packages))
+            trusted = name.startswith("<frozen ") or caller.f_code.co_filename.startswith((*self._generators, *self._packages))
         else:
-            told = self._trusts(name)
-        if not told:
+            trusted = self._trusts(name)
+        if not trusted:
             self._tell(f"the code {name}, run by {caller.f_code.co_filename}")
 
     def _import(self, caller: FrameType, args: Any) -> None:
