@@ -14,7 +14,7 @@ from t1x.grading.report import Cause, VerifierReport, unusable
 from t1x.sandbox.isolation import CANDIDATE, RECORD
 from t1x.sandbox.protocol import ExecResult
 from t1x.sandbox.trial_folder import TOOLS
-from t1x.tasks.task import Task
+from t1x.tasks.task import Task, is_pytest
 
 _PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 """pytest and what it needs; nothing else that is installed beside t1x can be imported by a test."""
@@ -40,7 +40,7 @@ def judge_command(task: Task, tests: str) -> JudgeCommand:
     """The judge over the task's test files, which are mounted at `tests`."""
     python, system = _python()
     libraries = {path: f"{TOOLS}/lib/{path.name}" for path in map(_package, _PACKAGES)}
-    paths = sorted(file.path for file in task.tests if Path(file.path).match("test_*.py"))
+    paths = sorted(file.path for file in task.tests if is_pytest(file))
     given = (str(RECORD), CANDIDATE, json.dumps(dict(task.variables)), tests, ":".join(libraries.values()))
     arguments = (_JUDGE, *given, *(f"{tests}/{path}" for path in paths))
     judge = Path(__file__).with_name("judge")
@@ -86,8 +86,8 @@ def read_record(result: ExecResult, assertions: int | None) -> VerifierReport:
 
 def _report(end: dict[str, Any], assertions: int | None) -> VerifierReport:
     status, errors = end["exit"], end["errors"]
-    if errors:  # it attests that not every assertion holds: these tests can't even begin
-        return unusable("crashed", f"not all tests can be collected: {errors[0]}", outcome=False)
+    if errors:
+        return _uncollected(errors)
     if status not in (_ALL_PASSED, _SOME_FAILED, _NOTHING_COLLECTED):
         return unusable("crashed", f"pytest ended with status {status}")
     report = parse_ctrf(json.dumps(end["ctrf"]).encode(), assertions)
@@ -95,6 +95,17 @@ def _report(end: dict[str, Any], assertions: int | None) -> VerifierReport:
     if report.cause is None and (status == _SOME_FAILED) != (failed > 0):
         return unusable("summary_mismatch", f"pytest ended with status {status}, but {failed} tests failed")
     return report
+
+
+def _uncollected(errors: list[dict[str, str]]) -> VerifierReport:
+    """Tests that can't begin attest that not every assertion holds, unless that is so whatever the agent did: then they judge
+    nothing."""
+    own = [error for error in errors if error["kind"] != "other"]
+    first = (own or errors)[0]
+    detail = f"not all tests can be collected: {first['file']}: {first['text']}"
+    if first["kind"] == "import":
+        detail += "; tests can import the standard library, pytest and what stands beside them"
+    return unusable("crashed", detail, outcome=None if own else False)
 
 
 def _line(line: bytes) -> dict[str, Any]:

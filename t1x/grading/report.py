@@ -51,6 +51,11 @@ class VerifierReport:
         return len(self.assertions)
 
     @property
+    def trouble(self) -> str:
+        """The cause and what was found, for a reader; empty where the record is sound."""
+        return "" if self.cause is None else f"{self.cause}: {self.detail}"
+
+    @property
     def terminal(self) -> bool | None:
         """b, the terminal outcome (the agent's own `done` plays no part): as the judge attests it, else whether every assertion of
         a sound record holds; None where nothing attests it."""

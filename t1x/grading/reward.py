@@ -38,7 +38,7 @@ class Reward(Component):
 
     def objection(self, report: VerifierReport) -> str:
         """Why a trial with this report can't be paid and is invalid, which isn't worth 0; empty where it can."""
-        return f"{report.cause}: {report.detail}" if report.cause is not None else ""
+        return report.trouble
 
     def __call__(self, report: VerifierReport, spent: Spent) -> float:
         """The scalar reward of a report without objection."""
@@ -47,7 +47,7 @@ class Reward(Component):
 
 def _unattested(report: VerifierReport) -> str:
     """The objection of a reward that pays b where there is no record."""
-    return f"{report.cause}: {report.detail}" if report.terminal is None else ""
+    return report.trouble if report.terminal is None else ""
 
 
 class TestCountReward(Reward):
@@ -86,9 +86,7 @@ class TestCountReward(Reward):
             return ""
         if self.fallback == "scaled" and report.terminal is not None and report.expected is None:
             # Also where b is 0: were only solved trials left out, the mean would be too low.
-            return (
-                f"{report.cause}: {report.detail}; b·T/S isn't known either: the pool doesn't say how many assertions T there are"
-            )
+            return f"{report.trouble}; b·T/S isn't known either: the pool doesn't say how many assertions T there are"
         return _unattested(report)
 
     def __call__(self, report: VerifierReport, spent: Spent) -> float:

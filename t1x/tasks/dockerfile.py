@@ -8,15 +8,13 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from t1x.tasks.disk import read_files
 from t1x.tasks.dockerfile_copy import absolute, copied
 from t1x.tasks.dockerfile_lines import Instruction, read_instructions
 from t1x.tasks.dockerfile_words import expand, split_words
 from t1x.tasks.task import Run, TaskFile
-
-Environment = tuple[str, tuple[TaskFile | Run, ...], tuple[tuple[str, str], ...]]
-"""Work folder, what makes it in order, and the environment variables."""
 
 _BASES = ("debian", "ubuntu", "python")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -40,8 +38,16 @@ _REFUSED = {
 """Instruction -> what to do instead."""
 
 
+class Environment(NamedTuple):
+    """What an `environment/` folder says; the fields are those of `Task`."""
+
+    workdir: str
+    steps: tuple[TaskFile | Run, ...]
+    variables: tuple[tuple[str, str], ...]
+
+
 def environment(folder: Path, workdir: str | None = None) -> Environment:
-    """What an `environment/` folder says; `workdir` stands for a last WORKDIR. Raises `ValueError` naming file, line and
+    """Reads such a folder; `workdir` stands for a last WORKDIR. Raises `ValueError` naming file, line and
     instruction."""
     dockerfile = folder / "Dockerfile"
     if not dockerfile.is_file():
@@ -108,7 +114,7 @@ class _Build:
                 )
             steps += [*_by_path(files), step]
             files = {}
-        return workdir, (*steps, *_by_path(files)), tuple(sorted(self._variables.items()))
+        return Environment(workdir, (*steps, *_by_path(files)), tuple(sorted(self._variables.items())))
 
     def _fills(self, folder: str) -> bool:
         """Whether some file or command makes this folder."""

@@ -7,9 +7,8 @@ Every task is read when the pool is opened, so that a malformed one is found the
 
 import tomllib
 from collections.abc import Collection
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -21,7 +20,7 @@ from t1x.tasks.dockerfile import environment
 from t1x.tasks.manifest import Fault
 from t1x.tasks.pool import Pool, TaskPool
 from t1x.tasks.solve_script import read_script
-from t1x.tasks.task import Task
+from t1x.tasks.task import Mode, Task, TaskFile, is_pytest
 
 
 class FolderPool(Pool):
@@ -84,7 +83,7 @@ class Verifier(BaseModel):
     """`[verifier]`; absent: what `Task` says, and the mode that the files in tests/ ask for."""
 
     timeout_sec: float | None = Field(None, gt=0)
-    mode: Literal["script", "pytest", "harbor"] | None = None
+    mode: Mode | None = None
 
 
 class Environment(BaseModel):
@@ -131,26 +130,27 @@ def read_task(folder: Path) -> Task:
         assertions=settings.metadata.assertions,
         workdir=workdir,
         variables=variables,
-        verifier=_verifier(folder / "tests", {file.path for file in tests}, settings.verifier.mode),
+        verifier=_verifier(folder / "tests", tests, settings.verifier.mode),
         **{name: value for name, value in given.items() if value is not None},
     )
 
 
-def _verifier(folder: Path, tests: set[str], mode: str | None) -> Literal["script", "pytest", "harbor"]:
+def _verifier(folder: Path, tests: Collection[TaskFile], mode: Mode | None) -> Mode:
     """How the tests are run: as task.toml says, or by pytest where there is Harbor's test_outputs.py or no other test."""
-    has_pytest = any(fnmatch(Path(path).name, "test_*.py") for path in tests)
+    has_pytest = any(map(is_pytest, tests))
+    names = {file.path for file in tests}
     if mode is None:
-        mode = "pytest" if "test_outputs.py" in tests or (has_pytest and "test.sh" not in tests) else "script"
+        mode = "pytest" if "test_outputs.py" in names or (has_pytest and "test.sh" not in names) else "script"
     if mode == "pytest":
         if not has_pytest:
             raise ValueError(f'{folder}: no test_*.py, though [verifier] mode is "pytest"; write one')
-        return "pytest"
-    if "test.sh" not in tests:
+        return mode
+    if "test.sh" not in names:
         raise ValueError(
             f"{folder / 'test.sh'}: missing; a task needs a verifier: a test.sh that writes /logs/verifier/ctrf.json, or a "
             "test_outputs.py for pytest"
         )
-    return "harbor" if mode == "harbor" else "script"
+    return mode
 
 
 def _read_text(path: Path, remedy: str) -> str:

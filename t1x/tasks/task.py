@@ -1,7 +1,13 @@
 """What one task is: an instruction, the files it starts from, a held-out verifier, a reference solution."""
 
+import posixpath
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal
+
+Mode = Literal["script", "pytest", "harbor"]
+"""How a verifier is run. `script`: `test.sh` writes a CTRF report to /logs/verifier/ctrf.json. `pytest`: the tests are pytest's,
+run by t1x's judge. `harbor`: `test.sh` writes reward.json or reward.txt there, which whatever it runs can write too: weaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,11 @@ class Run:
     """Environment variables (name, value) that are set by then, in the order of their names."""
     place: str = field(default="", compare=False)
     """Where it stands, for messages: `.../environment/Dockerfile:5: RUN`."""
+
+
+def is_pytest(file: TaskFile) -> bool:
+    """Whether it is one of the files that t1x's judge gives to pytest, among a task's tests."""
+    return fnmatchcase(posixpath.basename(file.path), "test_*.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,4 @@ class Task:
     """Seconds for the commands of `environment` together."""
     baseline: frozenset[str] | None = None
     """Names of the assertions that pass before the agent has acted; None where nobody has looked."""
-    verifier: Literal["script", "pytest", "harbor"] = "script"
-    """`script`: `test.sh` writes a CTRF report to /logs/verifier/ctrf.json. `pytest`: the tests are pytest's, run by t1x's judge.
-    `harbor`: `test.sh` writes reward.json or reward.txt there, which whatever it runs can write as well: weaker."""
+    verifier: Mode = "script"

@@ -5,7 +5,8 @@
 VARIABLES is a JSON object, the environment of what the tests start: not this process's own, which they could have lead to the
 agent's files. PACKAGES are folders of pytest and what it needs, joined by `:`.
 
-It ends with one line in the record: `{"exit": pytest's exit status, "ctrf": CTRF document, "errors": [what can't be collected]}`.
+It ends with one line in the record: `{"exit": pytest's exit status, "ctrf": CTRF document, "errors": [what can't be
+collected, see `Results.errors`]}`.
 """
 
 import json
