@@ -211,6 +211,16 @@ def test_variables_of_the_task_reach_programs_and_not_what_judges_or_confines(co
 
 BROKEN = {
     "a file that can't be collected": ("open('/app/none')", "crashed", False, "FileNotFoundError"),
+    "an assertion at import": ("assert 1 == 2", "crashed", False, "AssertionError"),
+    "an answer that isn't a literal": ("import ast; ast.literal_eval('1 +')", "crashed", False, "SyntaxError"),
+    "a module that isn't there": (
+        "import pandas",
+        "crashed",
+        None,
+        "test_it.py: ModuleNotFoundError: No module named 'pandas'; ",
+    ),
+    "a name that isn't there": ("from os import none", "crashed", None, "ImportError: cannot import name 'none'"),
+    "a mistake in the tests": ("def test(:", "crashed", None, "SyntaxError: invalid syntax"),
     "no test": ("x = 1", "test_set_mismatch", None, "no assertion"),
     "a skipped module": ("import pytest; pytest.skip('no', allow_module_level=True)", "test_set_mismatch", None, "no assertion"),
     "an end without a result": ("import os\ndef test(): os._exit(0)", "missing", None, "without a result"),
