@@ -78,8 +78,8 @@ def check(
       t1x tasks check experiments/quickstart.gin --suite held_out --repeats 1
       t1x tasks check my-tasks/ --fresh --jobs 8 --out checked.json
     """
-    from t1x.cli.check import check_pool
     from t1x.cli.pool_target import pool_target
+    from t1x.cli.tasks_check import check_pool
 
     if check_pool(pool_target(pool, suite, site, set or ()), repeats, jobs, out, fresh):
         raise typer.Exit(1)
@@ -111,7 +111,7 @@ def stats(
     from rich.console import Console
 
     from t1x.cli.pool_target import pool_target
-    from t1x.cli.statistics import statistics_tables
+    from t1x.cli.tasks_stats import statistics_tables
     from t1x.curation.statistics import statistics
 
     target = pool_target(pool, suite, site, set or ())
@@ -154,8 +154,8 @@ def overlap(
       t1x tasks overlap experiments/dense_t1_15k.gin registry/suites/tb21.gin
       t1x tasks overlap experiments/quickstart.gin new_families --threshold 0.7
     """
-    from t1x.cli.overlap import compare_pools
     from t1x.cli.pool_target import pool_target, suite_target
+    from t1x.cli.tasks_overlap import compare_pools
 
     target = pool_target(pool, None, site, set or ())
     if compare_pools(target, suite_target(suite, target.experiment, named, site), threshold, most):

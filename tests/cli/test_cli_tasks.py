@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from t1x.cli import main
-from t1x.cli.findings import print_findings
+from t1x.cli.tasks_findings import print_findings
 from t1x.curation.meaning import Group
 from t1x.tasks.manifest import NAME
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from t1x.campaign.deadlines import with_deadlines
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.wording import duration
-from t1x.cli.findings import print_findings
 from t1x.cli.pool_target import PoolTarget
+from t1x.cli.tasks_findings import print_findings
 from t1x.config.requirements import NotHere, missing
 from t1x.curation.candidates import candidates
 from t1x.curation.check import Check
