@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from t1x.campaign.assembly import Assembly, first, named
 from t1x.campaign.outcome import Outcome, Score, policy_name
 from t1x.campaign.suite import Pass, Suite
-from t1x.campaign.validity import causes, failure
+from t1x.campaign.validity import cause_lines, failure
 from t1x.campaign.wording import with_error
 from t1x.engine.protocol import EngineWorker
 from t1x.rollout.evaluation import evaluation_metrics
@@ -24,23 +24,22 @@ async def evaluate_all(
     """Runs suites, each in all of its passes, and keeps each score as soon as there is one; passes that `outcome` has aren't made
     again. `step` as in `Score`."""
     seen: list[Trial] = []
+    when = {None: "of the untrained policy", 0: "at the start"}.get(step, f"after step {step}")
     for suite in suites:
         for each in suite.passes():
             if outcome.has(step, suite.name, each.mode):
                 continue
-            score, trials = await evaluate(assembly, engine, suite, each, step)
+            outcome.transcripts, outcome.transcripts_of = seen, f"the evaluations {when}"
+            score = await evaluate(assembly, engine, suite, each, step, seen)
             outcome.scores.append(score)
             assembly.journal.add(score)
             assembly.tracked.metrics(*score.logged)
-            seen += trials
-            when = {None: "of the untrained policy", 0: "at the start"}.get(step, f"after step {step}")
-            outcome.transcripts, outcome.transcripts_of = seen, f"the evaluations {when}"
 
 
 async def evaluate(
-    assembly: Assembly, engine: EngineWorker, suite: Suite, each: Pass, step: int | None
-) -> tuple[Score, list[Trial]]:
-    """One pass over a suite. Raises what `failure` gives where no trial was valid."""
+    assembly: Assembly, engine: EngineWorker, suite: Suite, each: Pass, step: int | None, seen: list[Trial]
+) -> Score:
+    """One pass over a suite, whose trials are added to `seen`. Raises what `failure` gives where none was valid."""
     policy, at = policy_name(step), step or 0
     purpose = f"eval-{suite.name}-{each.mode}"
     tasks = first(assembly.suites[suite.name], each.tasks)
@@ -58,6 +57,7 @@ async def evaluate(
         except asyncio.CancelledError:
             assembly.progress.say(f"{policy} on {suite.name}, {each.label}: stopped after {phase.done} of {len(trials)} trials")
             raise
+    seen += [*batch.admitted, *batch.others]
     if not batch.admitted:
         raise failure(f"evaluation of {policy} on {suite.name} has no valid trial", batch.others)
     metrics = evaluation_metrics([*batch.admitted, *batch.others])
@@ -65,9 +65,11 @@ async def evaluate(
     assembly.progress.say(
         f"{policy} on {suite.name}, {each.label}: {SAID[each.measure]} {with_error(score.value, score.stderr)} "
         f"of {int(metrics['tasks'])} tasks{fewer(len(tasks), each.tasks)}"
-        + (f", invalid: {causes(batch.others)}" if batch.others else "")
+        + (f"; {len(batch.others)} of {len(trials)} trials aren't valid, as the transcripts show:" if batch.others else "")
     )
-    return score, list(batch.admitted)
+    for line in cause_lines(batch.others):
+        assembly.progress.say(f"  {line}")
+    return score
 
 
 def fewer(have: int, wanted: int | None) -> str:

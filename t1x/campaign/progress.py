@@ -87,7 +87,7 @@ class ProgressReport:
     def say(self, text: str) -> None:
         """One line that stays."""
         self.spoke = time.monotonic()
-        self.console.print(text, highlight=False, soft_wrap=True)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def cut(text: str, width: int) -> str:

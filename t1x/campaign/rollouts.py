@@ -37,7 +37,7 @@ class RolledBatch:
     causes: str
     """Why not, for a reader; empty where there is a batch."""
     trials: tuple[Trial, ...] = ()
-    """The admitted ones, for readers; a batch that was read from disk has none."""
+    """The admitted ones and the invalid ones, for readers; a batch that was read from disk has none."""
 
 
 class Rollouts:
@@ -79,11 +79,12 @@ class Rollouts:
         usable = algorithm.usable(rolled.admitted)
         learned = sum(bool(trial.trajectories) for trial in usable)
         metrics |= {"rollout/usable": float(learned)} | algorithm.metrics(rolled.admitted)
+        shown = (*rolled.admitted, *(trial for trial in rolled.others if trial.ended_by.invalid))
         if not learned:
-            return RolledBatch(None, metrics, _useless(rolled), rolled.admitted)
+            return RolledBatch(None, metrics, _useless(rolled), shown)
         batch = Batch.of(usable, seed)
         algorithm.check(batch)
-        return RolledBatch(batch, metrics, "", rolled.admitted)
+        return RolledBatch(batch, metrics, "", shown)
 
     async def _sampled(self, trials: Mapping[str, Task], purpose: str, step: int) -> RolloutBatch:
         campaign = self._assembly.experiment

@@ -1,22 +1,27 @@
 """What is said where trials are invalid."""
 
-from collections import Counter
 from collections.abc import Iterable
 
 from t1x.harness.records import EndedBy
+from t1x.rollout.causes import by_cause
 from t1x.rollout.records import Trial
+
+SHOWN = 8
+"""Causes that are told apart."""
+
+
+def cause_lines(trials: Iterable[Trial]) -> list[str]:
+    """Why trials aren't in a batch, a short line a cause, most frequent first, each with a task that it happened on:
+    `3 × verifier_error: timeout: 900 s (task rename-03)`."""
+    groups = by_cause(trials)
+    lines = [f"{len(group)} × {line} (task {group[0].task.name})" for line, group in groups.items()]
+    rest = list(groups.values())[SHOWN:]
+    return lines if not rest else [*lines[:SHOWN], f"{sum(map(len, rest))} × {len(rest)} other causes"]
 
 
 def causes(trials: Iterable[Trial]) -> str:
-    """Why trials aren't in a batch, most frequent first, each with a task that it happened on:
-    `3 × verifier_error: timeout: … (task rename-03); 1 × cancelled (task pack-01)`."""
-    counted: Counter[str] = Counter()
-    example: dict[str, str] = {}
-    for trial in trials:
-        why = f"{trial.ended_by}: {trial.error}".removesuffix(": ")
-        counted[why] += 1
-        example.setdefault(why, trial.task.name)
-    return "; ".join(f"{number} × {why} (task {example[why]})" for why, number in counted.most_common())
+    """The same in one line."""
+    return "; ".join(cause_lines(trials))
 
 
 def failure(what: str, trials: Iterable[Trial]) -> Exception:

@@ -3,14 +3,17 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from t1x.rollout.causes import by_cause
 from t1x.rollout.records import Trial
 from t1x.text.visible import visible
 
 NO_OUTPUT = "(no output)"
 """Stands for a tool's empty message."""
+CAUSES = 20
+"""Causes of invalid trials of which one is shown each."""
 
 
 def transcript(trial: Trial) -> str:
@@ -28,15 +31,19 @@ def transcript(trial: Trial) -> str:
 
 
 def write_transcripts(path: Path, trials: Sequence[Trial], source: str = "", count: int = 3) -> None:
-    """Writes the `count` best and the `count` worst of the trials that have a reward to one file, no trial twice; `source` is where
-    the trials are from ("the batch of step 3"). Raises `ValueError` unless `count` is at least 1."""
+    """Writes the `count` best and the `count` worst of the trials that have a reward to one file, no trial twice, and one invalid
+    trial of each cause, with what it was; `source` is where the trials are from ("the batch of step 3"). Raises `ValueError` unless
+    `count` is at least 1."""
     if count < 1:
         raise ValueError(f"at least one trial must be shown, not {count}")
     graded = [(trial.reward, trial) for trial in trials if trial.reward is not None]
     ranked = [trial for _, trial in sorted(graded, key=lambda pair: (-pair[0], pair[1].id))]
     best = ranked[:count]
     worst = ranked[count:][::-1][:count]
-    parts = ["# Transcripts", _summary(trials, ranked, source)]
+    invalid = by_cause(trial for trial in trials if trial.ended_by.invalid)
+    parts = ["# Transcripts", _summary(trials, ranked, source, invalid)]
+    if invalid:
+        parts += ["# Invalid, one of each cause", *(transcript(group[0]) for group in list(invalid.values())[:CAUSES])]
     for title, chosen in (("Best", best), ("Worst", worst)):
         if chosen:
             parts += [f"# {title} {len(chosen)} by reward", *(transcript(trial) for trial in chosen)]
@@ -44,12 +51,15 @@ def write_transcripts(path: Path, trials: Sequence[Trial], source: str = "", cou
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-def _summary(trials: Sequence[Trial], ranked: Sequence[Trial], source: str) -> str:
+def _summary(trials: Sequence[Trial], ranked: Sequence[Trial], source: str, invalid: Mapping[str, Sequence[Trial]]) -> str:
     ends = ", ".join(f"`{end}` {number}" for end, number in Counter(trial.ended_by for trial in trials).most_common())
     rewards = [trial.reward for trial in ranked if trial.reward is not None]
     mean = f", mean reward {math.fsum(rewards) / len(rewards):.3f}" if rewards else ""
     of = f" of {source}" if source else ""
-    return f"{len(trials)} trials{of}, {len(ranked)} with a reward{mean}. Ended by: {ends or 'nothing'}."
+    broken = f", {count} invalid" if (count := sum(map(len, invalid.values()))) else ""
+    said = f"{len(trials)} trials{of}, {len(ranked)} with a reward{mean}{broken}. Ended by: {ends or 'nothing'}."
+    causes = "\n".join(f"{len(group)} × {line}" for line, group in invalid.items())
+    return f"{said}\n\n{_fenced(causes)}" if causes else said
 
 
 def _without_record(trial: Trial) -> str:

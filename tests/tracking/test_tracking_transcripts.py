@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from t1x.grading.report import VerifierReport
+from t1x.grading.report import VerifierReport, unusable
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
@@ -97,6 +97,27 @@ def test_best_and_worst_without_repeats(tmp_path):
     assert "6 trials of the batch of step 3, 5 with a reward" in path.read_text()
     write_transcripts(path, trials[:4], count=2)
     assert [h.split()[1] for h in headings(path.read_text())] == ["Transcripts", "Best", "t1", "t0", "Worst", "t3"]
+
+
+def test_invalid_trials_are_counted_and_one_of_each_cause_is_shown(tmp_path):
+    detail = "Traceback\n" * 9
+    broken = [
+        trial(
+            f"v{i}", None, unusable("missing", detail), ended_by=EndedBy.VERIFIER_ERROR, error=f"missing: {detail}", messages=said
+        )
+        for i, said in enumerate([[("user", "Sort.")], [], []])
+    ]
+    refused = [trial(f"s{i}", None, ended_by=EndedBy.SANDBOX_ERROR, error=f"no room on disk {i} for s{i}") for i in range(2)]
+    graded = [trial(f"t{i}", i / 10) for i in range(10)]
+    write_transcripts(tmp_path / "t.md", [*refused, *graded, *broken, trial("c", None, ended_by=EndedBy.CANCELLED)], count=1)
+    text = (tmp_path / "t.md").read_text()
+    assert "16 trials, 10 with a reward, mean reward 0.450, 5 invalid." in text
+    assert "\n3 × verifier_error: missing: Traceback Trace" in text
+    assert "\n2 × sandbox_error: no room on disk 0 for s0\n" in text
+    shown = [h.split()[1].rstrip(",") for h in headings(text)]
+    assert shown == ["Transcripts", "Invalid", "v0", "s0", "Best", "t9", "Worst", "t0"]
+    assert f"```\n{detail}```" in text
+    assert "Sort." in text
 
 
 def test_no_graded_trial(tmp_path):
