@@ -1,6 +1,7 @@
 """What runs come to is judged the same way whatever ran."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,7 @@ def test_a_cause_is_told_once_with_the_run_that_it_was_seen_in():
     }
     assert "on the untouched environment" in faults(missing, missing)["verifier_unusable"]
     assert list(faults(ran(cause="in_process", detail="x"), SOLVED)) == ["in_process"]
+    assert list(faults(missing, task=replace(TASK, solution=()))) == ["verifier_unusable", "no_solution"]
 
 
 def test_a_report_of_no_assertion_is_unusable_only_where_the_task_has_some():
