@@ -14,9 +14,10 @@ from t1x.cli.tasks_findings import print_findings
 from t1x.config.requirements import NotHere, missing
 from t1x.curation.candidates import candidates
 from t1x.curation.check import Check
+from t1x.curation.conditions import check_settings
 from t1x.curation.meaning import grouped
 from t1x.sandbox.local import BubblewrapSandbox
-from t1x.tasks.manifest import Entry, Manifest, Settings
+from t1x.tasks.manifest import Entry, Manifest
 
 
 def check_pool(target: PoolTarget, repeats: int, jobs: int | None, out: Path | None, fresh: bool) -> bool:
@@ -26,12 +27,8 @@ def check_pool(target: PoolTarget, repeats: int, jobs: int | None, out: Path | N
     sandbox = experiment.sandbox if experiment is not None else BubblewrapSandbox()
     if lacks := [*missing(target.pool), *missing(sandbox)]:
         raise NotHere(lacks, experiment.site if experiment is not None else None)
-    settings = Settings(
-        sandbox=type(sandbox).__name__,
-        repeats=repeats,
-        agent_deadline=experiment.agent_deadline if experiment is not None else None,
-        verifier_deadline=experiment.verifier_deadline if experiment is not None else None,
-    )
+    deadlines = (experiment.agent_deadline, experiment.verifier_deadline) if experiment is not None else (None, None)
+    settings = check_settings(sandbox, repeats, *deadlines)
     with console.status(f"reading the tasks of {target.label}"):
         tasks = candidates(target.pool, lambda task: with_deadlines(task, experiment) if experiment is not None else task)
     manifest_file = out or target.manifest

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 NAME = "t1x-manifest.json"
 VERSION: Literal[1] = 1
@@ -72,6 +72,8 @@ class Settings(Record):
     """How the tasks were checked: an entry made under others isn't gone on from."""
 
     sandbox: str
+    sandbox_fields: Mapping[str, JsonValue] = {}
+    """Its limits and whatever else of it may change what a task does."""
     repeats: int
     """Runs of each reference solution."""
     agent_deadline: float | None = None
