@@ -16,6 +16,8 @@ class Rule:
     metric: str
     says: Callable[[Sequence[float], float, int], str | None]
     """Of all values so far, the rule's limit and the window: what is to be said while they break the rule, or None."""
+    counts: str = ""
+    """What the names of metrics begin with that count the causes, of which those of the last value are told too; empty for none."""
 
 
 def _recent(values: Sequence[float], window: int) -> float:
@@ -113,6 +115,16 @@ def _explained_variance(explained: Sequence[float], steps: float, window: int) -
     )
 
 
+def _fallback_share(shares: Sequence[float], limit: float, window: int) -> str | None:
+    last = shares[-1]
+    if last <= limit:
+        return None
+    return (
+        f"{last:.0%} of the trials of a batch were paid without a usable record, by their outcome alone. Look at transcripts, at "
+        f"rollout/unusable/*, and run `t1x tasks check` on the pool: its verifiers leave no record, or agents break it"
+    )
+
+
 RULES = {
     "reward_collapse": Rule("rollout/reward_mean", _reward_collapse),
     "entropy_collapse": Rule("actor/entropy", _entropy_collapse),
@@ -122,5 +134,6 @@ RULES = {
     "gap_growth": Rule("mismatch/engine_gap", _gap_growth),
     "turn_growth": Rule("rollout/turns_mean", _turn_growth),
     "explained_variance": Rule("critic/explained_variance", _explained_variance),
+    "fallback_share": Rule("rollout/fallback_share", _fallback_share, counts="rollout/unusable/"),
 }
 """By the field of `Guards` that sets the limit."""

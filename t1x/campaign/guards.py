@@ -67,6 +67,8 @@ class Guards(Monitor):
     """Warns where trials have more than this many times the turns of the first steps."""
     explained_variance: Annotated[int, Role.PLACEMENT, Field(ge=0)] = 10
     """Warns where the critic's explained variance was negative in so many steps that have one, in a row."""
+    fallback_share: Annotated[float, Role.PLACEMENT, Field(ge=0, lt=1)] = 0.5
+    """Warns where more than this share of a batch was paid without a usable record."""
 
     def stop(self, history: History, causes: str = "") -> str | None:
         last = sorted(history)[-self.empty_steps :] if self.empty_steps else []
@@ -99,5 +101,14 @@ class Guards(Monitor):
         for name, rule in RULES.items():
             values = [history[each][rule.metric] for each in steps if rule.metric in history[each]]
             if values and (limit := getattr(self, name)):
-                said[name] = rule.says(values, limit, self.window)
+                text = rule.says(values, limit, self.window)
+                last = next(history[each] for each in reversed(steps) if rule.metric in history[each])
+                said[name] = text and text + _counted(last, rule.counts)
         return said
+
+
+def _counted(metrics: Mapping[str, float], prefix: str) -> str:
+    """`; causes: 5 × missing, 1 × timeout`, by what metrics with this prefix count; empty without one."""
+    counts = {name.removeprefix(prefix): number for name, number in metrics.items() if prefix and name.startswith(prefix)}
+    listed = ", ".join(f"{counts[name]:.0f} × {name}" for name in sorted(counts, key=lambda name: (-counts[name], name)))
+    return f"; causes: {listed}" if listed else ""

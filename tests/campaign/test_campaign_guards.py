@@ -88,6 +88,20 @@ def test_a_gap_of_rounding_may_grow() -> None:
     assert said(Guards(), history(mismatch__engine_gap=[1e-7] * 5 + [9e-4] * 10)) == []
 
 
+def test_a_batch_that_is_mostly_paid_without_a_record_is_said_with_its_causes() -> None:
+    """From the first one on, and not where half of it is."""
+    shares = [0.8, 0.5, 0.0]
+    causes = {"rollout__unusable__timeout": [1, 0, 0], "rollout__unusable__missing": [5, 3, 0]}
+    seen = history(rollout__fallback_share=shares, **causes)
+    assert said(Guards(), seen) == [(1, "fallback_share")]
+    (warning,) = Guards().warnings(seen, 1)
+    assert warning.text.startswith("80% of the trials of a batch were paid without a usable record")
+    assert "`t1x tasks check`" in warning.text
+    assert warning.text.endswith("; causes: 5 × missing, 1 × timeout")
+    assert said(Guards(fallback_share=0.4), seen) == [(1, "fallback_share")]
+    assert said(Guards(fallback_share=0), seen) == []
+
+
 def test_a_later_step_changes_nothing_that_was_said() -> None:
     """As for a campaign that is resumed from step 6: the history goes on, what was said stays."""
     values = [0.1, 0.1, 0.4, 0.4, 0.3, 0.15, 0.1, 0.1]

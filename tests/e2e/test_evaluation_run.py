@@ -17,7 +17,7 @@ from t1x.campaign.evaluation import Evaluation
 from t1x.campaign.run import run_experiment
 from t1x.config import load
 from t1x.engine.protocol import Decoding
-from t1x.grading.report import VerifierReport
+from t1x.grading.report import VerifierReport, unusable
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 
@@ -117,6 +117,33 @@ def test_scores_that_are_there_outlive_the_total_deadline(monkeypatch: pytest.Mo
             run_experiment(*evaluation(folder, "Evaluation.total_deadline = 1.0"))
         (report,) = (folder / "runs").glob("few-*/report/scores.json")
         assert [(row["suite"], row["metrics"]["resolved_rate"]) for row in json.loads(report.read_text())] == [("short", 1.0)]
+
+
+def test_invalid_trials_are_told_in_short_and_shown_in_the_transcripts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the first suite one trial in two is invalid, of the second all are, which ends the run."""
+
+    def runner(self, engine, purpose, *more):
+        async def run(trial_id, task):
+            if "short" in purpose and "." in trial_id:
+                return Trial(trial_id, task, (), EndedBy.DONE, VerifierReport((("a", True),)), 1.0, (), ())
+            report = unusable("missing", "[/bold] Traceback\n" * 99)
+            return Trial(trial_id, task, (), EndedBy.VERIFIER_ERROR, report, None, (), (), error=f"missing: {report.detail}")
+
+        return run
+
+    monkeypatch.setattr(Assembly, "runner", runner)
+    with open_folder() as folder:
+        with pytest.raises(ValueError, match=r"on long has no valid trial: 4 × verifier_error: missing: \[/bold\] Traceback"):
+            run_experiment(*evaluation(folder))
+        (transcripts,) = (folder / "runs").glob("few-*/report/transcripts.md")
+        shown = transcripts.read_text()
+    assert "10 trials of the evaluations at the start, 3 with a reward, mean reward 1.000, 7 invalid." in shown
+    assert "[/bold] Traceback\n" * 99 in shown
+    said = [line for line in capsys.readouterr().out.splitlines() if "[/bold]" in line]
+    assert said[0].startswith("  3 × verifier_error: missing: [/bold] Traceback")
+    assert all(len(line) < 500 for line in said)
 
 
 SUITES = (
