@@ -40,10 +40,13 @@ async def build(task: Task, trial: TrialFolder, lease: LocalLease) -> None:
 
 async def _run(task: Task, step: Run, lease: LocalLease, timeout: float) -> None:
     argv = ("/bin/sh", "-c", _SCRIPT, "sh", step.folder, step.command)
-    result = await lease.build(argv, dict(step.variables), timeout)
+    what = f"task {task.name}: {step.place} {step.command[:_SHOWN_COMMAND]}"
+    try:
+        result = await lease.build(argv, dict(step.variables), timeout)
+    except SandboxError as error:
+        raise SandboxError(f"{what}: {error}") from error
     if result.exit_code == 0:
         return
-    what = f"task {task.name}: {step.place} {step.command[:_SHOWN_COMMAND]}"
     if result.timed_out:
         raise SandboxError(
             f"{what}: the commands of the environment take longer than {task.build_timeout:g} s together; "

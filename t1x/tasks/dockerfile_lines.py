@@ -69,6 +69,10 @@ def read_instructions(dockerfile: Path) -> Iterator[Instruction]:
         raise ValueError(f"{dockerfile}: not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
     except OSError as error:
         raise ValueError(f"{dockerfile}: can't be read ({error.strerror})") from None
+    before, nul, _ = text.partition("\0")
+    if nul:
+        line = before.count("\n") + 1
+        raise ValueError(f"{dockerfile}:{line}: a NUL character, which neither commands nor names can hold; remove it")
     lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
     escape, directives = _directives(dockerfile, lines)
     first, joined = 0, ""

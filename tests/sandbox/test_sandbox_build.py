@@ -116,6 +116,12 @@ def test_a_command_that_needs_a_network_is_told_what_to_do(rig, command):
     assert "no network: install here what it would fetch, or COPY it" in told
 
 
+def test_a_command_that_is_too_long_is_named_with_its_place(rig):
+    told = failure(rig, task_of(run(f"echo {'x' * 200_000}")))
+    assert told.startswith("task made: .../Dockerfile:7: RUN echo xxx")
+    assert told.endswith("Argument list too long")
+
+
 @pytest.mark.promise("isolation")
 def test_commands_have_no_network(rig):
     assert outputs(rig, task_of(run("grep -c : /proc/net/dev > links")), "cat links") == ["1\n"]

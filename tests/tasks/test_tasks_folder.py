@@ -258,6 +258,7 @@ MALFORMED = {
     "binary solution": (lambda f: write(f, "solution/solve.sh", b"\xff"), r"one/solution/solve\.sh: not UTF-8"),
     "no Dockerfile": (lambda f: (f / "environment/Dockerfile").unlink(), r"one/environment/Dockerfile: missing; write one"),
     "binary Dockerfile": (lambda f: write(f, "environment/Dockerfile", b"\xff"), r"one/environment/Dockerfile: not UTF-8"),
+    "NUL in Dockerfile": (lambda f: write(f, "environment/Dockerfile", b"FROM debian\nRUN a\0"), r"Dockerfile:2: a NUL character"),
     ".dockerignore": (
         lambda f: write(f, "environment/.dockerignore", "x"),
         r"environment/\.dockerignore: not understood; remove it",
