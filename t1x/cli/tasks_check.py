@@ -17,6 +17,7 @@ from t1x.curation.check import Check
 from t1x.curation.conditions import check_settings
 from t1x.curation.meaning import grouped
 from t1x.sandbox.local import BubblewrapSandbox
+from t1x.tasks.folder import is_task
 from t1x.tasks.manifest import Entry, Manifest
 
 
@@ -32,6 +33,8 @@ def check_pool(target: PoolTarget, repeats: int, jobs: int | None, out: Path | N
     with console.status(f"reading the tasks of {target.label}"):
         tasks = candidates(target.pool, lambda task: with_deadlines(task, experiment) if experiment is not None else task)
     manifest_file = out or target.manifest
+    if any(is_task(parent) for parent in manifest_file.resolve().parents):
+        raise ValueError(f"{manifest_file}: would lie in a task and change it; name a manifest elsewhere with --out")
     with Check(tasks, manifest_file, settings, fresh) as check:
         due, before = len(check.due), len(check.known)
         if before:

@@ -45,7 +45,10 @@ class FolderTasks(TaskPool):
     def __init__(self, path: Path, without: Collection[Fault] = ()) -> None:
         checked = CheckedTasks(path)
         folders = checked.without(task_folders(path), without)
+        self.path = path
         self._tasks = [checked.known(read_task(folder), folder) for folder in folders]
+        self.faults = {folder.name: checked.faults(folder) for folder in folders}
+        """What `t1x tasks check` found in each task, by name; None for one that wasn't checked as it is."""
         checked.say_stale()
 
     def __len__(self) -> int:
@@ -56,13 +59,20 @@ class FolderTasks(TaskPool):
 
 
 def task_folders(path: Path) -> list[Path]:
-    """Those of a pool, by name. Raises `ValueError` where there is none."""
+    """Those of a pool, by name. Raises `ValueError` where there is none, and for the folder of a task."""
     if not path.is_dir():
         raise ValueError(f"{path}: no such folder; FolderPool.path names a folder that holds one folder per task")
+    if is_task(path):
+        raise ValueError(f"{path}: this is a task; give the folder above it, {path.resolve().parent}")
     folders = sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
-    if not folders:
-        raise ValueError(f"{path}: holds no task; each task is a folder of its own in it")
+    if not any(map(is_task, folders)):
+        raise ValueError(f"{path}: holds no task; each task is a folder of its own in it, with a task.toml")
     return folders
+
+
+def is_task(path: Path) -> bool:
+    """Whether a folder is one task, well-formed or not."""
+    return (path / "task.toml").exists()
 
 
 class Metadata(BaseModel):

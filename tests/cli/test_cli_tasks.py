@@ -126,8 +126,13 @@ def test_a_suite_is_one_of_the_experiment_or_of_a_file(folder, capsys):
         (["check", "experiments/quickstart.gin", "--suite", "held_ou"], "no suite 'held_ou'; it has validation, held_out"),
         (["check", "experiments/eval_tb21.gin"], "has no training pool; --suite names one of its suites (tb21)"),
         (["check", "experiments/grids/reward.gin"], "describes a Grid, which has no pool of tasks"),
-        (["check", "tasks", "--out", "tasks/fine/task.toml"], "not a manifest of this t1x"),
-        (["check", "tasks", "--out", "tasks/fine/task.toml/x.json"], "with --out"),
+        (["check", "tasks/fine"], "tasks/fine: this is a task; give the folder above it"),
+        (["stats", "tasks/fine"], "tasks/fine: this is a task; give the folder above it"),
+        (["overlap", "tasks", "tasks/fine"], "tasks/fine: this is a task; give the folder above it"),
+        (["check", "above"], "above: holds no task; each task is a folder of its own in it, with a task.toml"),
+        (["check", "tasks", "--out", "tasks/fine/found.json"], "would lie in a task"),
+        (["check", "tasks", "--out", "notes.txt"], "not a manifest of this t1x"),
+        (["check", "tasks", "--out", "notes.txt/x.json"], "with --out"),
         (["stats", "tasks", "--manifest", "tasks/fine/task.toml"], "not a manifest of this t1x"),
         (["overlap", "experiments/quickstart.gin", "held_ut"], "is no folder, Gin file or suite of the experiment"),
         (["overlap", "experiments/quickstart.gin", "experiments/quickstart.gin"], "has 3 suites; --suite names one of"),
@@ -135,9 +140,12 @@ def test_a_suite_is_one_of_the_experiment_or_of_a_file(folder, capsys):
 )
 def test_mistakes_exit_with_2_and_say_what_to_do(arguments, said, folder, capsys):
     (folder / "empty").mkdir()
+    (folder / "above" / "tasks").mkdir(parents=True)
+    (folder / "notes.txt").write_text("none")
     on = ["--site", "laptop"]
     assert main(["tasks", *arguments, *on]) == 2
     assert said in capsys.readouterr().err
+    assert not list(folder.glob("**/*manifest*"))
 
 
 def test_a_pools_folder_that_is_not_here_exits_with_3(folder, capsys):

@@ -270,6 +270,7 @@ MALFORMED = {
 def test_malformed_task_names_folder_and_file(case, tmp_path):
     damage, message = MALFORMED[case]
     damage(minimal(tmp_path / "one"))
+    minimal(tmp_path / "two")
     with pytest.raises(ValueError, match=message):
         FolderPool(path=tmp_path).build()
 
@@ -337,6 +338,13 @@ def test_folder_without_tasks(tmp_path):
         FolderPool(path=tmp_path).build()
     with pytest.raises(ValueError, match="nowhere: no such folder"):
         FolderPool(path=tmp_path / "nowhere").build()
+
+
+def test_a_task_is_no_pool(tmp_path):
+    with pytest.raises(ValueError, match=rf"one: this is a task; give the folder above it, {tmp_path}"):
+        FolderPool(path=minimal(tmp_path / "one")).build()
+    with pytest.raises(ValueError, match="holds no task"):
+        FolderPool(path=tmp_path.parent).build()
 
 
 def test_solve_script_is_readable():
