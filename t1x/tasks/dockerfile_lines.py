@@ -71,8 +71,8 @@ def read_instructions(dockerfile: Path) -> Iterator[Instruction]:
         raise ValueError(f"{dockerfile}: can't be read ({error.strerror})") from None
     before, nul, _ = text.partition("\0")
     if nul:
-        line = before.count("\n") + 1
-        raise ValueError(f"{dockerfile}:{line}: a NUL character, which neither commands nor names can hold; remove it")
+        where = f"{dockerfile}:{before.count(chr(10)) + 1}"
+        raise ValueError(f"{where}: a NUL character, which neither commands nor names can hold; remove it")
     lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
     escape, directives = _directives(dockerfile, lines)
     first, joined = 0, ""
