@@ -14,6 +14,8 @@ from pathlib import Path
 from t1x.grading.ctrf import read_ctrf
 from t1x.grading.report import VerifierReport, unusable
 
+REWARDS = ("reward.json", "reward.txt")
+"""Files with a reward; the first goes before the other."""
 _MAX_BYTES = 1 << 16
 
 
@@ -25,7 +27,7 @@ def read_harbor(folder: Path, assertions: int | None) -> VerifierReport:
     """The verdict in the folder: reward.json goes before reward.txt, b is whether the reward is 1 or more, and ctrf.json has the
     assertions. `assertions` is how many the pool knows of."""
     try:
-        reward = _reward(folder)
+        name, reward = _reward(folder)
     except FileNotFoundError:
         return unusable("missing", "test.sh wrote neither reward.json nor reward.txt")
     except _BadReward as error:
@@ -34,16 +36,21 @@ def read_harbor(folder: Path, assertions: int | None) -> VerifierReport:
     if report.cause is None and report.outcome and report.passed < report.total:
         detail = f"the reward is {reward:g}, but only {report.passed} of {report.total} assertions pass"
         return unusable("summary_mismatch", detail)
+    if not report.outcome:
+        told = f"{name} holds {reward:g}, and only 1 or more means that the task is solved"
+        return replace(report, detail="; ".join(filter(None, [told, report.detail])))
     return report
 
 
-def _reward(folder: Path) -> float:
+def _reward(folder: Path) -> tuple[str, float]:
+    """(file, what it holds)."""
+    json_file, text_file = REWARDS
     try:
-        text = _text(folder / "reward.json")
+        text = _text(folder / json_file)
     except FileNotFoundError:
-        text = _text(folder / "reward.txt")
+        text = _text(folder / text_file)
         try:
-            return _finite(float(text), "reward.txt")
+            return text_file, _finite(float(text), text_file)
         except ValueError as error:
             raise _BadReward(f"reward.txt holds {text[:40]!r}, not a number") from error
     try:
@@ -56,7 +63,7 @@ def _reward(folder: Path) -> float:
         value = value["reward"]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _BadReward(f"the reward in reward.json is a {type(value).__name__}, not a number")
-    return _finite(value, "reward.json")
+    return json_file, _finite(value, json_file)
 
 
 def _finite(value: float, name: str) -> float:

@@ -8,12 +8,13 @@ Invariants:
   attests nothing.
 """
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from t1x.grading.ctrf import read_ctrf
-from t1x.grading.harbor import read_harbor
+from t1x.grading.harbor import REWARDS, read_harbor
 from t1x.grading.pytest_judge import judge_command, read_record
 from t1x.grading.report import VerifierReport, unusable
 from t1x.grading.tests_folder import digest, write_tests
@@ -43,7 +44,8 @@ async def verify(lease: SandboxLease, task: Task) -> VerifierReport:
         report = unusable("tests_changed", "the tests aren't what they were before the verifier ran")
     detail = report.detail
     if report.cause is not None:
-        detail += f"; exit status {result.exit_code}; it printed: {result.output[-_SHOWN:].strip() or 'nothing'}"
+        ended = f"; exit status {result.exit_code}" if result.exit_code is not None else ""
+        detail += f"{ended}; it printed: {result.output[-_SHOWN:].strip() or 'nothing'}"
     seconds = time.monotonic() - started
     return replace(report, detail=detail, seconds=seconds, expected=task.assertions, baseline=task.baseline)
 
@@ -73,6 +75,12 @@ def _read(result: ExecResult, task: Task, logs: Path) -> VerifierReport:
     report = read_ctrf(logs / REPORT, task.assertions)
     if report.cause == "missing" and _killed(result.exit_code):
         return replace(report, cause="crashed", detail="the verifier was killed before it wrote a report")
+    reward = next((name for name in REWARDS if os.path.lexists(logs / name)), None)
+    if report.cause == "missing" and reward is not None:
+        told = (
+            f'the verifier wrote {reward}, but no {REPORT}; with mode = "harbor" under [verifier] in task.toml that is the verdict'
+        )
+        return replace(report, detail=told)
     return report
 
 

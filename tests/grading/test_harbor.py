@@ -43,6 +43,13 @@ def test_the_reward_is_the_outcome_and_json_goes_before_text(tmp_path, files, ou
     assert (report.cause, report.assertions) == ("missing", ())  # of the assertions nothing is known
 
 
+def test_a_reward_below_1_is_told_with_what_it_takes(tmp_path):
+    assert read(tmp_path, reward_txt="0.5").detail.startswith(
+        "reward.txt holds 0.5, and only 1 or more means that the task is solved; "
+    )
+    assert read(tmp_path, reward_json="0.25", ctrf_json=ctrf(PASSED)).detail.startswith("reward.json holds 0.25, and only 1")
+
+
 @pytest.mark.parametrize(
     "files",
     [{"reward_txt": text} for text in ("", "nan", "inf", "-Infinity", "1e999", "one", "1 1", b"\xff", "1" + "0" * 70_000)]

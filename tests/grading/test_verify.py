@@ -144,6 +144,13 @@ def test_a_broken_verifier_has_its_cause(judge, script, cause):
     assert "said" in report.detail
 
 
+@pytest.mark.parametrize("name", ["reward.txt", "reward.json"])
+def test_a_script_that_leaves_harbors_reward_alone_is_told_of_that_mode(judge, name):
+    report = judge(with_test(f"echo 1 >/logs/verifier/{name}"))
+    assert (report.cause, report.terminal) == ("missing", None)
+    assert f'the verifier wrote {name}, but no ctrf.json; mode = "harbor" under' in report.detail
+
+
 def test_a_task_with_another_number_of_assertions(judge):
     report = judge(with_test(f"echo '{FAKE}' >/logs/verifier/ctrf.json", assertions=3))
     assert report.cause == "test_set_mismatch"
@@ -158,6 +165,7 @@ def test_a_verifier_that_hangs_is_a_timeout_whatever_it_wrote(judge):
     assert report.cause == "timeout"
     assert "longer than 1 s" in report.detail
     assert "begun" in report.detail
+    assert "exit status" not in report.detail
     assert time.monotonic() - began < 15
 
 
