@@ -80,7 +80,7 @@ class Bubblewrap:
             "--ro-bind",
             "/usr",
             "/usr",
-            *_system_links(),
+            *system_links(),
             "--ro-bind",
             str(etc),
             "/etc",
@@ -179,7 +179,7 @@ def _write_candidate(path: Path, confined: Sequence[str]) -> Path:
     return path
 
 
-def _system_links() -> list[str]:
+def system_links() -> list[str]:
     """/bin, /lib and so on as the host has them: links into /usr, or folders."""
     parts: list[str] = []
     for name in ("/bin", "/sbin", "/lib", "/lib64"):

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t1x.grading.pytest_judge import judge_command
+from t1x.sandbox.bubblewrap import system_links
 from t1x.sandbox.trial_folder import TOOLS
 from t1x.tasks.task import Task
 
 SYSTEM = [
-    word for name in ("/bin", "/sbin", "/lib", "/lib64") if os.path.islink(name) for word in ("--symlink", os.readlink(name), name)
-]
-SYSTEM += [
-    word for name in ("/lib64", "/lib") if os.path.isdir(name) and not os.path.islink(name) for word in ("--ro-bind", name, name)
+    *f"--ro-bind /usr /usr --ro-bind /etc /etc --proc /proc --dev /dev --dir {TOOLS}".split(),
+    *system_links(),
 ]
 NAMESPACES = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-net --unshare-uts --uid 1000 --gid 1000 --cap-drop ALL --die-with-parent"
@@ -50,33 +49,16 @@ def judge_naively(task: Task, commands: str, seconds: float = 100.0, races: bool
                 Path(root, name, file.path).write_bytes(file.content)
         Path(root, "held/test.sh").write_text(TEST_SH)
         command = judge_command(task, "/tests")
-        python, libraries = (
-            command.argv[: command.argv.index("-I")],
-            {os.path.dirname(p) for p in command.system.values() if "/lib/" in p},
-        )
+        python = command.argv[: command.argv.index("-I")]
+        libraries = {os.path.dirname(path) for path in command.system.values() if "/lib/" in path}
         start = f"import sys; sys.path += {sorted(libraries)!r}; import pytest; sys.exit(pytest.console_main())"
         Path(root, "bin/pytest").write_text(f'#!/bin/bash\nexec {" ".join(python)} -c "{start}" "$@"\n')
         Path(root, "bin/pytest").chmod(0o755)
         binds = [word for folder, inside in folders.items() for word in ("--bind", str(folder), inside)]
         binds += [word for source, inside in command.system.items() for word in ("--ro-bind", str(source), inside)]
-        layout = [
-            "--ro-bind",
-            "/usr",
-            "/usr",
-            *SYSTEM,
-            "--ro-bind",
-            "/etc",
-            "/etc",
-            "--proc",
-            "/proc",
-            "--dev",
-            "/dev",
-            "--dir",
-            TOOLS,
-        ]
         wait = "for i in $(seq 80); do sleep 0.1; grep -q 1 /logs/verifier/reward.txt && break; done" if races else ":"
         shell = f"cd /app\n{commands}\nrm -f /logs/verifier/reward.txt; cp /held/* /tests/; bash /tests/test.sh; {wait}"
-        argv = ["bwrap", *NAMESPACES.split(), *layout, *binds, "--ro-bind", f"{root}/held", "/held", "--", "/bin/bash", "-c", shell]
+        argv = ["bwrap", *NAMESPACES.split(), *SYSTEM, *binds, "--ro-bind", f"{root}/held", "/held", "--", "/bin/bash", "-c", shell]
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "LANG": "C.UTF-8"}
         try:
             ran = subprocess.run(argv, env=env, capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL)

@@ -4,15 +4,14 @@ Each attack is a wrong solution. Against the naive judge it must gain: full or p
 """
 
 import asyncio
-import shutil
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from attacks import ANSWER, ATTACKS, CHECKS, RIGHT, TASK
+from attacks import ANSWER, ATTACKS, CHECKS, RIGHT, RUNNING, TASK
 from naive import judge_naively
+from open_folder import open_folder
 
 from t1x.grading.report import VerifierReport
 from t1x.grading.verifier import verify
@@ -27,10 +26,8 @@ FORBIDDEN = YAMA.exists() and YAMA.read_text().strip() != "0"
 @pytest.fixture(scope="module")
 def hardened():
     """Runs an agent's commands in t1x's sandbox, then its verifier."""
-    root = Path(tempfile.mkdtemp(prefix="t1x-test-"))
-    root.chmod(0o755)
-    with asyncio.Runner() as runner:
-        host = runner.run(_built(root))
+    with open_folder() as root, asyncio.Runner() as runner:
+        host = BubblewrapSandbox(root=root).build()
 
         async def trial(task: Task, commands: str) -> VerifierReport:
             lease = await host.create(task)
@@ -42,12 +39,7 @@ def hardened():
 
         yield lambda task, commands: runner.run(trial(task, commands))
         runner.run(host.close())
-    assert list(root.iterdir()) == [], "verification left something behind"
-    shutil.rmtree(root)
-
-
-async def _built(root: Path):
-    return BubblewrapSandbox(root=root).build()
+        assert list(root.iterdir()) == [], "verification left something behind"
 
 
 def as_script(task: Task) -> Task:
@@ -74,7 +66,7 @@ def test_an_attack_gains_from_a_naive_judge_and_nothing_from_t1x(name, hardened)
         assert (report.cause, report.outcome, report.assertions) == (attack.flagged, None, ()), report
 
 
-SCRIPTED = [name for name, attack in ATTACKS.items() if attack.tests == ATTACKS["a program that never ends"].tests]
+SCRIPTED = [name for name, attack in ATTACKS.items() if attack.tests == RUNNING]
 
 
 @pytest.mark.parametrize("name", SCRIPTED)
@@ -98,7 +90,3 @@ def test_an_honest_solution_gets_full_marks(hardened):
         report = hardened(task, SOLVING)
         assert report.cause is None, report
         assert (report.passed, report.total, report.resolved) == (3, 3, True)
-
-
-def test_there_are_as_many_attacks_as_are_claimed():
-    assert len(ATTACKS) >= 14

@@ -1,6 +1,5 @@
 """The judge of pytest tests: what it reports, how it runs programs, and what it lets into its own process."""
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -8,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from judging import judging
 
 import t1x.grading
 from t1x.grading.pytest_judge import read_record
 from t1x.grading.report import VerifierReport
-from t1x.grading.verifier import verify
 from t1x.sandbox.local import BubblewrapSandbox, ProcessSandbox
 from t1x.sandbox.protocol import ExecResult
 from t1x.tasks.task import Task, TaskFile
@@ -22,30 +21,21 @@ TASK = Task("judged", "", (TaskFile("in.txt", b"in\n"),), (), (), verifier="pyte
 
 @pytest.fixture(params=[BubblewrapSandbox, ProcessSandbox])
 def judge(request, root):
-    return judging(request.param, root)
+    return judging_files(request.param, root)
 
 
 @pytest.fixture
 def confining(root):
-    return judging(BubblewrapSandbox, root)
+    return judging_files(BubblewrapSandbox, root)
 
 
-def judging(kind, root, **how: bool):
+def judging_files(kind, root, **how: bool):
     """Runs the agent's command, then test files (name -> text)."""
+    judge = judging(kind, root, **how)
 
     def run(command: str = ":", /, task: Task = TASK, **files: str) -> VerifierReport:
         tests = tuple(TaskFile(f"{name}.py", text.encode()) for name, text in files.items())
-
-        async def trial() -> VerifierReport:
-            host = kind(root=root).build(**how)
-            try:
-                lease = await host.create(task)
-                await lease.exec(command, 20)
-                return await verify(lease, replace(task, tests=tests))
-            finally:
-                await host.close()
-
-        return asyncio.run(trial())
+        return judge(replace(task, tests=tests), command)
 
     return run
 
@@ -213,12 +203,7 @@ BROKEN = {
     "a file that can't be collected": ("open('/app/none')", "crashed", False, "FileNotFoundError"),
     "an assertion at import": ("assert 1 == 2", "crashed", False, "AssertionError"),
     "an answer that isn't a literal": ("import ast; ast.literal_eval('1 +')", "crashed", False, "SyntaxError"),
-    "a module that isn't there": (
-        "import pandas",
-        "crashed",
-        None,
-        "test_it.py: ModuleNotFoundError: No module named 'pandas'; ",
-    ),
+    "a module that isn't there": ("import pandas", "crashed", None, "test_it.py: ModuleNotFoundError: No module named 'pandas'; "),
     "a name that isn't there": ("from os import none", "crashed", None, "ImportError: cannot import name 'none'"),
     "a mistake in the tests": ("def test(:", "crashed", None, "SyntaxError: invalid syntax"),
     "no test": ("x = 1", "test_set_mismatch", None, "no assertion"),
@@ -252,7 +237,7 @@ def test_nothing_is_compiled_again():
 
 def test_in_a_deterministic_sandbox_modules_arent_compiled_again(root):
     """No file seems younger than its clock, so a compiled module doesn't seem to fit its source."""
-    judge = judging(BubblewrapSandbox, root, deterministic=True)
+    judge = judging_files(BubblewrapSandbox, root, deterministic=True)
     report = judge(test_it=COMPILING)
     assert report.resolved, report
 

@@ -108,7 +108,7 @@ def test_a_baseline_that_nobody_looked_for_is_objected_to() -> None:
     for reward in (TestCountReward(), wrapped):
         for each in (report(1, 2, baseline=None), broken(True, baseline=None)):
             assert reward.objection(each).startswith("exclude_baseline is set, but which assertions")
-        assert "run `t1x tasks check`" in reward.task_objection(TASK)
+        assert "`t1x tasks check` finds it out" in reward.task_objection(TASK)
         assert reward.task_objection(dataclasses.replace(TASK, baseline=frozenset())) == ""
     for reward in (THE_REPORTS, RatioReward(), BinaryReward()):
         assert reward.objection(report(1, 2, baseline=None)) == reward.task_objection(TASK) == ""

@@ -1,16 +1,14 @@
 """Verification end to end, in real sandboxes; `test_attacks` has the agents that attack it."""
 
-import asyncio
 import dataclasses
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from judging import judging
 
-from t1x.grading.report import VerifierReport
 from t1x.grading.reward import BinaryReward, Spent, TestCountReward
-from t1x.grading.verifier import verify
 from t1x.sandbox.local import BubblewrapSandbox, ProcessSandbox
 from t1x.tasks.synthetic import SyntheticPool
 from t1x.tasks.task import Task, TaskFile
@@ -46,25 +44,6 @@ TASK = Task(
 
 def with_test(script: str, **fields) -> Task:
     return dataclasses.replace(TASK, tests=(TaskFile("test.sh", script.encode()),), **fields)
-
-
-def judging(kind, root):
-    """Runs an agent's commands, then the verifier."""
-
-    def run(task: Task, *commands: str) -> VerifierReport:
-        async def trial() -> VerifierReport:
-            host = kind(root=root).build()
-            try:
-                lease = await host.create(task)
-                for command in commands:
-                    await lease.exec(command, 20)
-                return await verify(lease, task)
-            finally:
-                await host.close()
-
-        return asyncio.run(trial())
-
-    return run
 
 
 @pytest.fixture(params=[BubblewrapSandbox, ProcessSandbox])
