@@ -74,9 +74,9 @@ class TestCountReward(Reward):
         if not self.exclude_baseline or task.baseline is not None:
             return ""
         return (
-            "it leaves out assertions that pass before the agent acts (exclude_baseline), and which these are isn't known; run "
-            "`t1x tasks check` on the pool and leave out what that can't use (FolderPool.without), or set "
-            "TestCountReward.exclude_baseline = False to pay for them too"
+            "it leaves out assertions that pass before the agent acts, and which these are isn't known. `t1x tasks check` finds "
+            "it out; or pay for them too (TestCountReward.exclude_baseline = False); or, where verifiers give only a reward, pay "
+            "the outcome: @BinaryReward() as the reward, with FolderPool.per_assertion = False"
         )
 
     def objection(self, report: VerifierReport) -> str:

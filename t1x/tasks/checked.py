@@ -50,6 +50,11 @@ class CheckedTasks:
             assertions=task.assertions or len(entry.assertions),
         )
 
+    def faults(self, folder: Path) -> tuple[Fault, ...] | None:
+        """What the check found in a task; None where it wasn't checked as it is."""
+        entry = self._entry(folder)
+        return None if entry is None else tuple(found.fault for found in entry.findings)
+
     def say_stale(self) -> None:
         """Warns of entries that were left alone."""
         if self._stale:

@@ -18,7 +18,7 @@ from t1x.cli.catalog import catalog
 from t1x.config import ConfigError, discover, load
 from t1x.engine.protocol import Completion
 from t1x.grading.report import VerifierReport
-from t1x.grading.reward import LengthPenalty, Spent, TestCountReward
+from t1x.grading.reward import BinaryReward, LengthPenalty, Spent, TestCountReward
 from t1x.harness.records import EndedBy
 from t1x.rollout.evaluation import evaluation_metrics
 from t1x.rollout.records import Trial
@@ -170,11 +170,19 @@ def test_the_examples_in_rewards_md_come_to_what_it_says():
     assert doctest.DocTestRunner(optionflags=doctest.REPORT_UDIFF).run(examples).failed == 0
 
 
-def test_the_reward_in_rewards_md_is_one(tmp_path):
-    (excerpt,) = blocks(ROOT / "docs" / "rewards.md", "gin")
-    (tmp_path / "mine.gin").write_text("include 'experiments/quickstart.gin'\n" + excerpt)
-    reward = load(tmp_path / "mine.gin", site="laptop").root.reward
-    assert reward == LengthPenalty(reward=TestCountReward(), coefficient=0.01)
+def test_the_rewards_in_rewards_md_are_some(tmp_path):
+    excerpts = blocks(ROOT / "docs" / "rewards.md", "gin")
+    rewards = []
+    for excerpt in excerpts:
+        (tmp_path / "mine.gin").write_text(
+            f"include 'experiments/quickstart.gin'\nCampaign.pool = @FolderPool()\nFolderPool.path = '{tmp_path}'\n{excerpt}"
+        )
+        rewards.append(load(tmp_path / "mine.gin", site="laptop").root.reward)
+    assert rewards == [
+        LengthPenalty(reward=TestCountReward(), coefficient=0.01),
+        TestCountReward(exclude_baseline=False),
+        BinaryReward(),
+    ]
 
 
 def test_no_name_of_your_own_md_is_taken_by_the_example_package():
