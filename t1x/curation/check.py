@@ -104,10 +104,15 @@ async def examine(task: Task, digest: str, host: SandboxHost, repeats: int) -> E
             if solved[-1].overran or "timeout" in (untouched.report.cause, solved[-1].report.cause):
                 break
     except EnvironmentFault as fault:
-        return _failed(digest, "environment_fails", str(fault))
+        return _failed(digest, "environment_fails", _of(task, fault))
     except SandboxError as fault:
-        return _failed(digest, AGAIN, str(fault))
+        return _failed(digest, AGAIN, _of(task, fault))
     return judge(task, digest, untouched, solved)
+
+
+def _of(task: Task, fault: Exception) -> str:
+    """The message without the task's name in front, which the entry has."""
+    return str(fault).removeprefix(f"task {task.name}: ")
 
 
 def _failed(digest: str, fault: Fault, detail: str) -> Entry:

@@ -85,13 +85,16 @@ def _solution(task: Task, solved: Sequence[Attempt]) -> list[Finding]:
     records = [dict(each.report.assertions) for each in usable if each.report.cause is None]
     names = list(dict.fromkeys(name for record in records for name in record))
     outcomes = [each.report.resolved for each in usable]
-    wavering = [name for name in names if len({record.get(name) for record in records}) > 1]
-    failing = [name for name in names if not any(record.get(name) for record in records)]
+    common = set(names).intersection(*records)
+    renamed = [name for name in names if name not in common]
+    wavering = [name for name in names if name in common and len({record[name] for record in records}) > 1]
+    failing = [name for name in names if name in common and not any(record[name] for record in records)]
     findings = []
-    if wavering or len(set(outcomes)) > 1:
-        what = f": {listed(wavering)}" if wavering else ""
-        detail = f"the same solution passed in {sum(outcomes)} of {len(outcomes)} runs{what}"
-        findings.append(Finding(fault="flaky", detail=plain(detail)))
+    if wavering or renamed or len(set(outcomes)) > 1:
+        told = [f"the same solution passed in {sum(outcomes)} of {len(outcomes)} runs{': ' * bool(wavering)}{listed(wavering)}"]
+        if renamed:
+            told.append(f"names of assertions differ from run to run, and should be the same in each: {listed(renamed)}")
+        findings.append(Finding(fault="flaky", detail=plain("; ".join(told))))
     if failing or not (any(outcomes) or wavering):
         rejected = ": ".join(filter(None, ["the verifier rejects it", usable[-1].report.detail]))
         what = f"{len(failing)} of {len(names)} assertions fail: {listed(failing)}" if failing else rejected

@@ -77,7 +77,8 @@ def read_record(result: ExecResult, assertions: int | None) -> VerifierReport:
     lines = [_line(line) for line in result.record.splitlines()]
     for line in lines:
         if "in_process" in line:
-            return unusable("in_process", f"the tests were about to run, in the judge's process, {line['in_process']}")
+            what = f"the tests were about to run, in the judge's process, {line['in_process']}"
+            return unusable("in_process", f"{what}; run it as a program (subprocess) instead, and compare what it prints")
     if not lines or "exit" not in lines[-1]:
         cause: Cause = "missing" if result.exit_code == 0 else "crashed"
         return unusable(cause, "the judge ended without a result")

@@ -77,10 +77,8 @@ def _read(result: ExecResult, task: Task, logs: Path) -> VerifierReport:
         return replace(report, cause="crashed", detail="the verifier was killed before it wrote a report")
     reward = next((name for name in REWARDS if os.path.lexists(logs / name)), None)
     if report.cause == "missing" and reward is not None:
-        told = (
-            f'the verifier wrote {reward}, but no {REPORT}; with mode = "harbor" under [verifier] in task.toml that is the verdict'
-        )
-        return replace(report, detail=told)
+        remedy = 'mode = "harbor" under [verifier] in task.toml reads it'
+        return replace(report, detail=f"the verifier wrote {reward}, but no {REPORT}; {remedy}")
     return report
 
 

@@ -26,10 +26,10 @@ FAULT = {
     "malformed_toml": ("unreadable", "task.toml: not valid TOML"),
     "missing_tests": ("unreadable", "test.sh: missing"),
     "twin": ("duplicate", "as fine"),
-    "failing_run": ("environment_fails", "Dockerfile:3: RUN"),
+    "failing_run": ("environment_fails", "/failing_run/environment/Dockerfile:3: RUN"),
     "no_solution": ("no_solution", "solve.sh"),
     "idle_test": ("asserts_nothing", "test_outputs.py::test_the_answer_is_right"),
-    "imports_the_answer": ("in_process", "in run 1 of"),
+    "imports_the_answer": ("in_process", "the module /app/answer.py; run it as a program (subprocess)"),
     "bad_reward": ("verifier_unusable", "bad_reward"),
 }
 FINE = {"fine", "fine_pytest", "fine_harbor"}
@@ -41,6 +41,7 @@ def test_each_broken_task_is_named_with_its_fault_and_nothing_else_is(checked):
     one = {name: [fault] for name, (fault, _) in FAULT.items()}
     assert found == {**{name: [] for name in FINE}, **one, "imports_pandas": ["verifier_unusable", "no_solution"]}
     unusable = manifest.tasks["imports_pandas"].findings[0].detail
+    assert "task failing_run" not in manifest.tasks["failing_run"].findings[0].detail
     assert "untouched environment: not all tests can be collected: test_outputs.py: ModuleNotFoundError" in unusable
     for name, (_, said) in FAULT.items():
         assert said in manifest.tasks[name].findings[0].detail

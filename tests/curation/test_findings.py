@@ -43,7 +43,11 @@ def test_an_assertion_that_wavers_is_flaky_and_one_that_always_fails_is_the_solu
     assert both["solution_fails"] == "1 of 2 assertions fail: x; exit status 3"
 
 
-def test_an_assertion_that_is_missing_in_one_run_is_flaky():
+def test_names_that_differ_between_runs_are_flaky_and_said_to_be_that():
+    assert faults(UNTOUCHED, SOLVED, ran(("x", True), ("z", True))) == {
+        "flaky": "the same solution passed in 2 of 2 runs; names of assertions differ from run to run, and should be the same in "
+        "each: y, z"
+    }
     assert list(faults(UNTOUCHED, SOLVED, ran(("x", True)))) == ["flaky"]
 
 

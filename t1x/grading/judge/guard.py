@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import source_from_cache
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
@@ -115,7 +116,7 @@ class Guard:
             name = caller.f_code.co_filename
             if name.startswith(_IMPORTERS) or name.endswith(_IMPORTERS):
                 if not self._trusts(os.fsdecode(path)):
-                    self._tell(f"the module {os.fsdecode(path)}")
+                    self._tell(f"the module {_source(os.fsdecode(path))}")
             else:
                 self._path(caller, args)
 
@@ -141,3 +142,11 @@ class Guard:
     def _tell(self, what: str) -> NoReturn:
         os.write(self._record, json.dumps({"in_process": what[:_SHOWN]}).encode() + b"\n")
         os._exit(70)
+
+
+def _source(path: str) -> str:
+    """What a module was written as, also where what Python compiled of it is read."""
+    try:
+        return source_from_cache(path)
+    except ValueError:
+        return path
