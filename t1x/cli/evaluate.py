@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from t1x.cli.options import AUTO, Settings, SiteName, print_site
+from t1x.cli.options import AUTO, EvaluationSettings, SiteName, print_site
 
 
 def evaluate(
@@ -33,7 +33,7 @@ def evaluate(
         "runs"
     ),
     site: SiteName = AUTO,
-    set: Settings = None,
+    set: EvaluationSettings = None,
 ) -> None:
     """Evaluate weights on suites, with the settings of the run that they are of.
 

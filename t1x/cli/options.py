@@ -17,6 +17,15 @@ Settings = Annotated[
         show_default=False,
     ),
 ]
+EvaluationSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="GIN",
+        help="A binding that wins over the run's settings, e.g. 'Evaluation.seed = 1'. Repeatable.",
+        show_default=False,
+    ),
+]
 SiteName = Annotated[
     str,
     typer.Option(

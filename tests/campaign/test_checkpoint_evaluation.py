@@ -13,6 +13,7 @@ from t1x.campaign.record import Run
 from t1x.campaign.suite import BenchmarkSuite
 from t1x.campaign.suite_file import suites_in
 from t1x.config import ConfigError, dump, load
+from t1x.grading.reward import BinaryReward
 from t1x.harness.shell import ShellHarness
 
 QUICKSTART = "experiments/quickstart.gin"
@@ -106,6 +107,18 @@ def test_settings_win(run: Run) -> None:
     assert (found.seed, suite.attempts, found.concurrency) == (9, 5, 3)
     with pytest.raises(ConfigError, match="BenchmarkSuite has no field atempts"):
         evaluation_of(str(run.folder), ["registry/suites/tb21.gin"], set=["BenchmarkSuite.atempts = 5"])
+
+
+def test_a_setting_of_a_campaign_is_told_what_it_is_in_an_evaluation(run: Run) -> None:
+    settings = ["Campaign.reward = @BinaryReward()", "Campaign.steps = 3", "Evaluation.seed = 1"]
+    with pytest.raises(ConfigError) as caught:
+        evaluation_of(str(run.folder), ["held_out"], set=settings)
+    assert [(str(problem.origin), problem.message) for problem in caught.value.problems] == [
+        (f"--set {settings[0]!r}", "this is an Evaluation and no Campaign; write Evaluation.reward or Experiment.reward"),
+        (f"--set {settings[1]!r}", "this is an Evaluation and no Campaign; it has no field steps"),
+    ]
+    found = evaluation_of(str(run.folder), ["held_out"], set=["Evaluation.reward = @BinaryReward()"])
+    assert found.reward == BinaryReward()
 
 
 def test_a_policy_of_no_run_needs_an_experiment_to_be_like(tmp_path: Path) -> None:

@@ -163,6 +163,13 @@ def test_help_has_examples(command, capsys):
         assert f"  t1x {' '.join(command)}".rstrip() in out.partition("Examples:")[2]
 
 
+def test_the_help_of_eval_shows_settings_of_an_evaluation(capsys):
+    assert main(["eval", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Evaluation.seed" in out.partition("--set ")[2]
+    assert "Campaign." not in out
+
+
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"t1x {__version__}\n"
