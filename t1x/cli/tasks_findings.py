@@ -12,6 +12,9 @@ SHOWN = 20
 """Tasks of one fault that are printed; the manifest has all."""
 LENGTH = 500
 """Characters of one finding that are."""
+LEAST = 200
+"""Of these, for what a run has printed."""
+PRINTED = "; it printed: "
 
 
 def print_findings(groups: Sequence[Group], console: Console) -> None:
@@ -48,6 +51,22 @@ def _heading(group: Group) -> str:
 
 
 def _short(detail: str) -> str:
-    """On one line, and the middle of a long one left out."""
+    """On one line. What a long one leaves out is the middle of what was printed, and of the rest where that is too long as well."""
     text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(detail.split()))
-    return text if len(text) <= LENGTH else f"{text[: LENGTH // 2]} … {text[-LENGTH // 2 :]}"
+    said, mark, printed = text.partition(PRINTED)
+    said = _without_middle(said, LENGTH - LEAST if mark else LENGTH)
+    return said + mark + _without_middle(printed, LENGTH - len(said), first=0.2)
+
+
+def _without_middle(text: str, length: int, first: float = 0.5) -> str:
+    """At most `length` characters of it, that share of them from its beginning, and whole words where there are such."""
+    if len(text) <= length:
+        return text
+    head, tail = int(first * length), length - int(first * length)
+    return f"{_words(text[:head], -1)} … {_words(text[-tail:], 1)}"
+
+
+def _words(text: str, side: int) -> str:
+    """Without the word that was cut, at the end (-1) or at the beginning (1)."""
+    whole = text.rpartition(" ")[0] if side < 0 else text.partition(" ")[2]
+    return whole or text

@@ -64,6 +64,17 @@ def test_findings_stay_short_and_harmless_on_the_screen(terminal, capsys):
     assert len(out) < 25_000
 
 
+def test_what_a_long_finding_says_and_the_end_of_what_was_printed_are_shown(capsys):
+    said = "crashed: " + "a cause that takes some words to tell " * 6 + "No module named 'pandas'; exit status 2"
+    printed = "beginning " + "line of a log\n" * 200 + "the very last line"
+    print_findings([Group("verifier_unusable", (("one", f"{said}; it printed: {printed}"),))], Console(width=100))
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.startswith(f"  one: {said}; it printed: beginning line")
+    assert " … " in line
+    assert line.endswith("line of a log the very last line")
+    assert len(line) < 600
+
+
 def test_a_pool_without_a_folder_leaves_its_manifest_in_the_working_directory(folder, capsys):
     command = ["experiments/quickstart.gin", "--site", "laptop", *FEW]
     assert main(["tasks", "check", *command, "--repeats", "1"]) == 0
