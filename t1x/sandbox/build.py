@@ -52,10 +52,11 @@ async def _run(task: Task, step: Run, lease: LocalLease, timeout: float) -> None
             f"{what}: the commands of the environment take longer than {task.build_timeout:g} s together; "
             "raise build_timeout_sec under [environment] in task.toml"
         )
+    ended = f"stopped by the sandbox's limit {result.stopped}" if result.stopped else f"exit status {result.exit_code}"
     printed = result.output.strip()[-_SHOWN_OUTPUT:] or "nothing"
     advice = (
         "; sandboxes on this machine have no network: install here what it would fetch, or COPY it"
         if _NETWORK.search(step.command + " ")
         else ""
     )
-    raise SandboxError(f"{what}: exit status {result.exit_code}{advice}; it printed: {printed}")
+    raise SandboxError(f"{what}: {ended}{advice}; it printed: {printed}")

@@ -142,6 +142,8 @@ def test_output_is_bounded(rig):
 def test_limits_hold(rig):
     told = failure(rig, task_of(run("head -c 3000000 /dev/zero > big")), file_size=1)
     assert "exit status" in told
+    told = failure(rig, task_of(run("mkdir many; cd many; for n in $(seq 100); do : >$n; done; sleep 60")), files=50)
+    assert "sleep 60: stopped by the sandbox's limit files; it printed:" in told
 
 
 def test_a_folder_that_a_command_closed_is_open_again(rig):
