@@ -10,7 +10,7 @@ from t1x.campaign.suite_file import suites_in
 from t1x.cli.options import print_notes
 from t1x.config import load
 from t1x.config.names import closest, with_article
-from t1x.config.places import find
+from t1x.config.places import find, siblings
 from t1x.curation.candidates import pool_folder
 from t1x.tasks.folder import FolderPool
 from t1x.tasks.manifest import NAME
@@ -42,6 +42,7 @@ def pool_target(target: str, suite: str | None, site: str, settings: Sequence[st
         if suite is not None or settings:
             raise ValueError(f"{target} is a folder of tasks; --suite and --set belong to an experiment file")
         return PoolTarget(Path(target).resolve().name, FolderPool(path=Path(target)))
+    _require(target)
     resolved = load(target, site=site, set=settings)
     print_notes(resolved.notes)
     root, name = resolved.root, Path(target).stem
@@ -70,11 +71,18 @@ def suite_target(target: str, experiment: Experiment | None, suite: str | None, 
         raise ValueError(
             f"{target!r} is no folder, Gin file or suite of the experiment ({', '.join(names)}){closest(target, names)}"
         )
+    _require(target)
     suites = suites_in(target, site)
     if suite is None and len(suites) > 1:
         raise ValueError(f"{target} has {len(suites)} suites; --suite names one of {', '.join(each.name for each in suites)}")
     found = _named(suites, suite, target) if suite is not None else suites[0]
     return PoolTarget(found.name, found.pool)
+
+
+def _require(target: str) -> None:
+    """Raises `FileNotFoundError` for what looks like a folder, and is none."""
+    if find(target) is None and not target.endswith(".gin"):
+        raise FileNotFoundError(f"there is no folder {target}, and no Gin file of that name{closest(target, siblings(target))}")
 
 
 def _named(suites: Sequence[Suite], name: str, target: str) -> Suite:

@@ -7,9 +7,21 @@ import typer
 
 from t1x.cli.options import AUTO, HELP, File, Settings, SiteName
 
-app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Export, check, count and compare tasks.", context_settings=HELP
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=HELP)
+
+
+@app.callback()
+def _tasks() -> None:
+    """Export, check, count and compare tasks.
+
+    \b
+    Examples:
+      t1x tasks export experiments/quickstart.gin my-tasks/ --count 20
+      t1x tasks check my-tasks/
+      t1x tasks stats my-tasks/
+      t1x tasks overlap my-tasks/ registry/suites/tb21.gin
+    """
+
 
 PoolName = Annotated[
     str,
@@ -34,7 +46,7 @@ def export(
 
     \b
     Examples:
-      t1x tasks export experiments/quickstart.gin tasks/ --count 20
+      t1x tasks export experiments/quickstart.gin my-tasks/ --count 20
     """
     from t1x.config import load
 
@@ -90,7 +102,7 @@ def stats(
     pool: PoolName,
     suite: OfSuite = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="FILE.png", help="Draw it as well.", show_default=False)
+        Path | None, typer.Option("--figure", metavar="FILE.png", help="Draw it as well (.png, .pdf or .svg).", show_default=False)
     ] = None,
     manifest: Annotated[
         Path | None,
@@ -111,9 +123,11 @@ def stats(
     from rich.console import Console
 
     from t1x.cli.pool_target import pool_target
-    from t1x.cli.tasks_stats import statistics_tables
+    from t1x.cli.tasks_stats import require_figure, statistics_tables
     from t1x.curation.statistics import statistics
 
+    if figure is not None:
+        require_figure(figure)
     target = pool_target(pool, suite, site, set or ())
     found = statistics(target.pool, manifest or target.manifest)
     console = Console()
@@ -150,7 +164,7 @@ def overlap(
 
     \b
     Examples:
-      t1x tasks overlap my-tasks/ suites/tb21
+      t1x tasks overlap my-tasks/ held-out-tasks/
       t1x tasks overlap experiments/dense_t1_15k.gin registry/suites/tb21.gin
       t1x tasks overlap experiments/quickstart.gin new_families --threshold 0.7
     """

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -9,10 +10,20 @@ from rich.text import Text
 
 from t1x.curation.statistics import PERCENT, Statistics, percentile
 
+ENDINGS = (".png", ".pdf", ".svg")
+"""Of a figure's name."""
 MOST = 30
 """Rows of a table."""
 BAR = 30
 """Columns of the longest bar."""
+
+
+def require_figure(path: Path) -> None:
+    """Raises `ValueError` where a figure can't be written to the path, before the work that it shows."""
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"--figure {path}: a figure's name ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    if not path.parent.is_dir():
+        raise ValueError(f"--figure {path}: there is no folder {path.parent}; make it first")
 
 
 def statistics_tables(found: Statistics) -> Iterator[RenderableType]:

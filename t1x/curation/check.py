@@ -12,7 +12,7 @@ from pathlib import Path
 from t1x.curation.attempt import EnvironmentFault, attempt
 from t1x.curation.candidates import Candidate, duplicates
 from t1x.curation.findings import judge, plain
-from t1x.curation.journal import Journal
+from t1x.curation.journal import Journal, journal_of
 from t1x.sandbox.protocol import Sandbox, SandboxError, SandboxHost
 from t1x.tasks.manifest import Entry, Fault, Finding, Manifest, Settings, read_manifest, write_manifest
 from t1x.tasks.task import Task
@@ -32,7 +32,7 @@ class Check:
         self.tasks = tasks
         self._out, self._settings = out, settings
         before = None if fresh else _manifest(out)
-        self._journal = Journal(out.with_name(f"{out.name}.journal"), settings, fresh)
+        self._journal = Journal(journal_of(out), settings, fresh)
         known = dict(before.tasks) if before is not None and before.settings == settings else {}
         known |= self._journal.entries
         digests = {each.name: each.digest for each in tasks if each.task is not None}

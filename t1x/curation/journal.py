@@ -5,6 +5,7 @@ Invariant: a line is whole or it isn't there, so a check that was killed at any 
 
 import fcntl
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,23 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from t1x.tasks.manifest import VERSION, Entry, Settings
+
+_HEADER = f'{{"version": {VERSION}, '.encode()
+"""How the first line begins."""
+
+
+def journal_of(manifest: Path) -> Path:
+    """Where it lies."""
+    return manifest.with_name(f"{manifest.name}.journal")
+
+
+def kept(manifest: Path) -> dict[str, Entry]:
+    """What a check that hasn't ended has found so far, by name of the task; its journal stays as it is. Raises `OSError`."""
+    try:
+        header, *lines = journal_of(manifest).read_bytes().splitlines() or [b""]
+    except FileNotFoundError:
+        return {}
+    return _entries(lines) if header.startswith(_HEADER) else {}
 
 
 class Journal:
@@ -57,15 +75,21 @@ class Journal:
             self._file.write(header)
             return
         self._file.truncate(sum(map(len, lines)))
-        for line in lines[1:]:
-            with suppress(ValidationError):  # what a full disk left of one
-                row = _Row.model_validate_json(line)
-                self.entries[row.name] = row.entry
+        self.entries |= _entries(lines[1:])
 
 
 class _Row(BaseModel):
     name: str
     entry: Entry
+
+
+def _entries(lines: Iterable[bytes]) -> dict[str, Entry]:
+    found = {}
+    for line in lines:
+        with suppress(ValidationError):  # what a full disk or a kill left of one
+            row = _Row.model_validate_json(line)
+            found[row.name] = row.entry
+    return found
 
 
 def _line(value: dict[str, Any]) -> bytes:

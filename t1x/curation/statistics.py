@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from t1x.curation.candidates import candidates
+from t1x.curation.journal import kept
 from t1x.tasks.manifest import Entry, read_manifest
 from t1x.tasks.pool import Pool
 from t1x.tasks.task import Task
@@ -25,7 +26,7 @@ class Statistics:
     unreadable: int
     """Folders that aren't among them."""
     checked: int
-    """Tasks that the manifest knows as they are."""
+    """Tasks that were checked as they are."""
     assertions: tuple[int, ...]
     """How many each has, as it declares or as its check found."""
     words: tuple[int, ...]
@@ -53,10 +54,10 @@ def percentile(values: Sequence[Number], percent: int) -> Number:
 
 
 def statistics(pool: Pool, manifest: Path) -> Statistics:
-    """Counts a pool, with what a manifest knows about its tasks where there is one. Raises `ValueError`."""
+    """Counts a pool, with what a manifest, or a check that hasn't ended yet, knows about its tasks. Raises `ValueError`."""
     found = candidates(pool)
     known = read_manifest(manifest)
-    entries = {} if known is None else known.tasks
+    entries = ({} if known is None else dict(known.tasks)) | kept(manifest)
     both = [(each.task, _entry(entries.get(each.name), each.digest)) for each in found if each.task is not None]
     checked = [entry for _, entry in both if entry is not None]
     parts = {part: [getattr(entry.seconds, part) for entry in checked] for part in ("environment", "solution", "verifier")}

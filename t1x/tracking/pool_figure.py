@@ -9,6 +9,7 @@ from t1x.tracking.figures import COLOURS, styled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 BARS = 20
 """Of a histogram."""
@@ -56,6 +57,9 @@ def _histogram(panel: "Axes", label: str, values: Sequence[float]) -> None:
     panel.hist(values, bins=edges, color=COLOURS[0], edgecolor="white", linewidth=0.5)
     panel.set_xlabel(label)
     panel.set_ylabel("tasks")
+    _whole(panel.yaxis)
+    if all(isinstance(value, int) for value in values):
+        _whole(panel.xaxis)
     panel.grid(visible=False, axis="x")
 
 
@@ -64,5 +68,13 @@ def _bars(panel: "Axes", counts: Mapping[str, int]) -> None:
     panel.barh([name for name, _ in shown], [count for _, count in shown], color=COLOURS[1])
     panel.invert_yaxis()
     more = f" (and {len(counts) - FAMILIES} more kinds)" if len(counts) > FAMILIES else ""
+    _whole(panel.xaxis)
     panel.set_xlabel(f"tasks with this kind of work{more}")
     panel.grid(visible=False, axis="y")
+
+
+def _whole(axis: "Axis") -> None:
+    """Ticks at whole numbers, for what is counted."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))

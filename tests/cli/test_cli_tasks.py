@@ -101,11 +101,11 @@ def test_the_experiments_sandbox_and_deadlines_are_the_checks(folder, capsys):
 
 def test_statistics_are_printed_and_drawn(folder, capsys):
     command = ["tasks", "stats", "experiments/quickstart.gin", "--site", "laptop", *FEW]
-    assert main([*command, "--figure", "deep/pool.png"]) == 0
+    assert main([*command, "--figure", "pool.png"]) == 0
     out = capsys.readouterr().out
     for part in ("4 tasks, none checked", "S = ", "nearest rank", "family", "difficulty", "words of its instruction"):
         assert part in out
-    assert (folder / "deep/pool.png").is_file()
+    assert (folder / "pool.png").is_file()
 
 
 def test_overlap_names_pairs_and_exits_with_1_only_above_the_threshold(folder, capsys):
@@ -131,7 +131,12 @@ def test_a_suite_is_one_of_the_experiment_or_of_a_file(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["check", "nowhere"], "there is no file nowhere"),
+        (["check", "nowhere"], "there is no folder nowhere, and no Gin file of that name"),
+        (["check", "nowhere.gin"], "there is no file nowhere.gin"),
+        (["overlap", "tasks", "nowhere/"], "there is no folder nowhere/"),
+        (["overlap", "tasks", "experiments/quickstart.gin"], "--suite names one of validation, held_out, new_families"),
+        (["stats", "nowhere", "--figure", "pool.foo"], "--figure pool.foo: a figure's name ends in .png, .pdf or .svg"),
+        (["stats", "nowhere", "--figure", "deep/pool.png"], "--figure deep/pool.png: there is no folder deep"),
         (["check", "empty"], "empty: holds no task"),
         (["check", "tasks", "--suite", "held_out"], "tasks is a folder of tasks; --suite and --set belong to an experiment"),
         (["check", "experiments/quickstart.gin", "--suite", "held_ou"], "no suite 'held_ou'; it has validation, held_out"),

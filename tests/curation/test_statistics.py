@@ -1,15 +1,18 @@
 """What a pool has, counted."""
 
 import math
+import re
 import shutil
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t1x.curation.journal import Journal, journal_of
 from t1x.curation.statistics import percentile, statistics
+from t1x.tasks.digest import folder_digest
 from t1x.tasks.folder import FolderPool
-from t1x.tasks.manifest import NAME
+from t1x.tasks.manifest import NAME, Entry, Settings
 from t1x.tasks.synthetic import SyntheticPool
 from t1x.tracking.pool_figure import pool_figure
 
@@ -51,6 +54,19 @@ def test_a_manifest_tells_what_tasks_do_not(tmp_path, checked):
     assert {part: len(values) for part, values in found.seconds.items()} == {"environment": 3, "solution": 3, "verifier": 3}
     (pool / "fine" / "instruction.md").write_text("Changed since.")
     assert statistics(FolderPool(path=pool), manifest).checked == 2
+    journal = Journal(journal_of(manifest), Settings(sandbox="other", repeats=1))
+    journal.add("fine", Entry(sha256=folder_digest(pool / "fine"), assertions=("a", "b", "c")))
+    again = statistics(FolderPool(path=pool), manifest)
+    assert (again.checked, again.assertions) == (3, (3, 202, 1)), "what a check that hasn't ended has found counts"
+    journal.close()
 
     pool_figure(tmp_path / "figure.png", found, title="a pool")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_counts_have_whole_numbers_at_their_axes(tmp_path):
+    found = statistics(SyntheticPool(split="train", size=2), tmp_path / NAME)
+    pool_figure(tmp_path / "figure.svg", found)
+    numbers = re.findall(r"<!-- ([\d.]+) -->", (tmp_path / "figure.svg").read_text())
+    assert numbers
+    assert [number for number in numbers if "." in number] == []
