@@ -1,5 +1,6 @@
 """What a pool has, counted."""
 
+import dataclasses
 import math
 import re
 import shutil
@@ -66,7 +67,7 @@ def test_a_manifest_tells_what_tasks_do_not(tmp_path, checked):
 
 def test_counts_have_whole_numbers_at_their_axes(tmp_path):
     found = statistics(SyntheticPool(split="train", size=2), tmp_path / NAME)
-    pool_figure(tmp_path / "figure.svg", found)
+    pool_figure(tmp_path / "figure.svg", dataclasses.replace(found, held=()))
     numbers = re.findall(r"<!-- ([\d.]+) -->", (tmp_path / "figure.svg").read_text())
     assert numbers
     assert [number for number in numbers if "." in number] == []
