@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, PositiveInt
+from pydantic import BaseModel, Field, PositiveInt
 
 from t1x.config import Role
 from t1x.config.requirements import program
@@ -14,14 +14,15 @@ from t1x.sandbox.protocol import Sandbox, SandboxHost
 class LocalLimits(BaseModel):
     """What both local sandboxes take."""
 
-    memory: Annotated[PositiveInt, Role.PLACEMENT] = 2048
-    """Address space of one process, MiB (RLIMIT_AS)."""
+    memory: Annotated[int, Role.PLACEMENT, Field(ge=64)] = 2048
+    """Address space of one process, MiB (RLIMIT_AS). With less than 64 hardly a program starts."""
     total_memory: Annotated[PositiveInt, Role.PLACEMENT] = 4096
     """Memory of all processes of one sandbox together, MiB. This and `disk` and `files` are watched, not walled in: what goes over
     is found within a second as a rule, later beside many busy sandboxes, and then every process of the sandbox is killed; the
     command's result says why, and the agent goes on with a new shell."""
-    processes: Annotated[PositiveInt, Role.PLACEMENT] = 256
-    """Processes and threads of one sandbox at a time (RLIMIT_NPROC). Linux before 5.14 counts them by user, over all of its
+    processes: Annotated[int, Role.PLACEMENT, Field(ge=16)] = 256
+    """Processes and threads of one sandbox at a time (RLIMIT_NPROC), of which a verifier that confines a program takes four before
+    that one has started anything. Linux before 5.14 counts them by user, over all of its
     sandboxes; started by root, each sandbox has a user of its own. `ProcessSandbox` has the limit only when started by root."""
     file_size: Annotated[PositiveInt, Role.PLACEMENT] = 256
     """Largest file that a process may write, MiB (RLIMIT_FSIZE)."""

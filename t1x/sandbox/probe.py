@@ -17,6 +17,8 @@ _SYSCTLS = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
 )
 """(sysctl, the value that forbids user namespaces to ordinary users, one that allows them)."""
+_TOO_LITTLE = ("Resource temporarily unavailable", "Cannot allocate memory", "cannot allocate memory", "failed to map segment")
+"""What programs say where a limit on processes or memory is too low."""
 _PROFILE = Path("/etc/apparmor.d/bwrap-userns-restrict")
 """Where distributions keep the profile that lets bubblewrap make namespaces, but not what runs in it."""
 CHECK = "cat /proc/self/uid_map; grep CapEff /proc/self/status; ls /sys/class/net 2>/dev/null; grep -c : /proc/net/dev"
@@ -64,6 +66,11 @@ def _printed(launch: Launch, nested: bool = False) -> str:
         )
     except subprocess.TimeoutExpired as error:
         raise ValueError(f"bubblewrap doesn't start within 60 s on this machine; check `{' '.join(launch.argv)}`, {_OR}") from error
+    if run.returncode != 0 and any(said in run.stderr for said in _TOO_LITTLE):
+        raise ValueError(
+            f"a sandbox has too few processes or too little memory to start in ({run.stderr.strip().splitlines()[-1]}): raise "
+            "`processes` or `memory`, or what keeps them lower on this machine (`ulimit -u`, `ulimit -v`, limits of a container)"
+        )
     if run.returncode != 0 and nested:
         raise ValueError(
             f"bubblewrap works on this machine, but not inside itself ({run.stderr.strip()}), as verifiers need it to confine what "

@@ -5,9 +5,10 @@ import os
 import shutil
 
 import pytest
+from pydantic import ValidationError
 
 from t1x.sandbox import bubblewrap, run_folder
-from t1x.sandbox.isolation import Launch
+from t1x.sandbox.isolation import Launch, Limits
 from t1x.sandbox.local import BubblewrapSandbox, ProcessSandbox
 from t1x.sandbox.probe import probe, require_confined
 from t1x.sandbox.protocol import SandboxError
@@ -60,6 +61,28 @@ def test_a_bubblewrap_that_does_not_work_inside_itself_is_explained(settings, ad
     monkeypatch.setattr(bubblewrap, "_CONFINED", (*bubblewrap._CONFINED, "--disable-userns"))
     with pytest.raises(ValueError, match=f"not inside itself.*{advice}.*@ProcessSandbox"):
         BubblewrapSandbox(root=sandboxes).build()
+
+
+@pytest.mark.parametrize("limits", [Limits(2048, 1, 256), Limits(2048, 2, 256), Limits(2048, 3, 256), Limits(2, 256, 256)])
+def test_limits_of_the_machine_that_are_too_low_are_not_taken_for_another_fault(limits, sandboxes, monkeypatch):
+    """Settings can't be so low, but what the machine allows can."""
+    monkeypatch.setattr("t1x.sandbox.local_build._limits", lambda spec: limits)
+    with pytest.raises(ValueError, match=r"too few processes or too little memory.*raise `processes` or `memory`") as raised:
+        BubblewrapSandbox(root=sandboxes).build()
+    assert "ProcessSandbox" not in str(raised.value)
+    assert os.listdir(sandboxes) == []
+
+
+@pytest.mark.parametrize("sandbox", [BubblewrapSandbox, ProcessSandbox])
+def test_limits_in_which_no_sandbox_works_are_refused(sandbox):
+    for field, least in (("processes", 16), ("memory", 64)):
+        assert sandbox(**{field: least})
+        with pytest.raises(ValidationError, match=f"{field}\n.*greater than or equal to {least}"):
+            sandbox(**{field: least - 1})
+
+
+def test_the_lowest_limits_are_enough(sandboxes):
+    asyncio.run(BubblewrapSandbox(root=sandboxes, processes=16, memory=64).build().close())
 
 
 def test_forbidding_sysctls_are_named(monkeypatch):
