@@ -24,8 +24,8 @@ class CheckedTasks:
         self._stale: list[str] = []
 
     def without(self, folders: Sequence[Path], faults: Collection[Fault]) -> list[Path]:
-        """The folders of tasks that have none of these faults. Raises `ValueError` where that isn't known of each, or none is
-        left."""
+        """The folders of tasks that have none of these faults; warns of how many that leaves out. Raises `ValueError` where that
+        isn't known of each, or none is left."""
         if not faults:
             return list(folders)
         entries = [(folder, self._entry(folder)) for folder in folders]
@@ -37,6 +37,9 @@ class CheckedTasks:
         left = [folder for folder, entry in entries if entry and not any(found.fault in faults for found in entry.findings)]
         if not left:
             raise ValueError(f"{self._pool}: every task has one of the faults {', '.join(faults)}; shorten FolderPool.without")
+        if len(left) < len(folders):
+            out = len(folders) - len(left)
+            warnings.warn(f"{self._pool}: FolderPool.without leaves out {out} of its {len(folders)} tasks", stacklevel=2)
         return left
 
     def known(self, task: Task, folder: Path) -> Task:
