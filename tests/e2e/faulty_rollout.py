@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leftovers import descriptors, processes_of
@@ -11,6 +11,7 @@ from leftovers import descriptors, processes_of
 from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
 from t1x.grading.reward import TestCountReward
+from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
 from t1x.rollout.metrics import rollout_metrics
 from t1x.rollout.records import RolloutBatch, Trial
@@ -20,12 +21,13 @@ from t1x.rollout.trial import run_trial
 from t1x.sandbox.leases import Leases
 from t1x.sandbox.local import BubblewrapSandbox
 from t1x.tasks.synthetic import SyntheticPool
-from t1x.tasks.task import Task
+from t1x.tasks.task import Run, Task
 from t1x.text.bundled import BundledTokenizer
 from t1x.trajectory.stitcher import TokenStitcher
 
 tokenizer = BundledTokenizer().build()
 POOL = SyntheticPool(split="demo", size=4).build()
+TASK = POOL[0]
 HARNESS = ShellHarness(
     max_turns=20, max_command_tokens=200, context_tokens=4000, observation_tokens=60, observation_tail=30, command_timeout=60
 )
@@ -113,3 +115,22 @@ def play(
     out = {trial.id: trial for trial in (*batch.admitted, *batch.others)}
     every = [out[f"t{i}"] for i in range(len(attempts))]
     return Outcome(every[: len(faulty)], every[len(faulty) :], metrics, batch)
+
+
+def untouched(outcome: Outcome) -> None:
+    """The trials without a fault came to what they always come to."""
+    assert outcome.healthy
+    for trial in outcome.healthy:
+        assert (trial.ended_by, trial.error) == (EndedBy.DONE, "")
+        assert trial.report.resolved
+        assert trial.reward == trial.task.assertions / 20
+
+
+def shown(trial: Trial) -> list[str]:
+    """What the agent was shown of each command."""
+    return [text for role, text in trial.transcript if role == "tool"]
+
+
+def broken(task: Task, command: str = "echo no wood; exit 7") -> Task:
+    """The task with an environment that can't be made."""
+    return replace(task, environment=(*task.environment, Run(command, "/app", place="environment/Dockerfile:3: RUN")))
