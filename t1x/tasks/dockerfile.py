@@ -62,7 +62,7 @@ def environment(folder: Path, workdir: str | None = None) -> Environment:
     if workdir is None and not build.workdir:
         raise ValueError(f"{dockerfile}: no WORKDIR; add one")
     if workdir is not None and not workdir.startswith("/"):
-        raise ValueError(f"{folder.parent / 'task.toml'}: environment.workdir = {workdir!r}: not an absolute path")
+        raise ValueError(f"{folder.parent / 'task.toml'}: environment.workdir = {workdir!r}: not an absolute path; begin it with /")
     return build.seen_from(absolute("/", workdir or build.workdir))
 
 
