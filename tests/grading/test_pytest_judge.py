@@ -242,6 +242,22 @@ def test_in_a_deterministic_sandbox_modules_arent_compiled_again(root):
     assert report.resolved, report
 
 
+FLOODED = """
+import resource, subprocess
+
+def test_flooded():
+    resource.setrlimit(resource.RLIMIT_AS, (300 << 20,) * 2)
+    subprocess.run(["yes"], capture_output=True, text=True, timeout=60)
+
+def test_next():
+    pass
+"""
+
+
+def test_output_without_end_fails_the_test_that_reads_it(confining):
+    assert confining(test_it=FLOODED).assertions == (("test_it.py::test_flooded", False), ("test_it.py::test_next", True))
+
+
 def test_another_number_of_tests_than_the_pool_knows(confining):
     report = confining(task=replace(TASK, assertions=2), test_it="def test(): pass")
     assert report.cause == "test_set_mismatch"

@@ -25,6 +25,11 @@ class Results:
     def pytest_configure(self) -> None:
         os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)  # the tests' programs get the task's environment, not the judge's
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+        if call.excinfo is not None and isinstance(call.excinfo.value, MemoryError):
+            traceback.clear_frames(call.excinfo.tb)  # what they hold leaves no room to tell the failure
+
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any], report: Any) -> None:
         if isinstance(report, pytest.CollectReport) and call.excinfo is not None:
             error = call.excinfo.value
