@@ -89,14 +89,14 @@ def test_a_pool_without_a_folder_leaves_its_manifest_in_the_working_directory(fo
 
 def test_the_experiments_sandbox_and_deadlines_are_the_checks(folder, capsys):
     set_ = [part for binding in ("Campaign.pool = @FolderPool()", "FolderPool.path = 'tasks'") for part in ("--set", binding)]
-    set_ += ["--set", "Campaign.verifier_deadline = 0.4", "--set", "BubblewrapSandbox.files = 77"]
+    set_ += ["--set", "Campaign.verifier_deadline = 0.4", "--set", "BubblewrapSandbox.files = 7777"]
     shutil.copytree(BROKEN / "hanging_verifier", folder / "tasks" / "hanging")
     assert main(["tasks", "check", "experiments/quickstart.gin", "--site", "laptop", *set_]) == 1
     assert "the verifier ran longer than 0.4 s" in capsys.readouterr().out
     settings = json.loads((folder / "tasks" / NAME).read_text())["settings"]
     assert settings["verifier_deadline"] == 0.4
     assert settings["sandbox"] == "BubblewrapSandbox"
-    assert settings["sandbox_fields"]["files"] == 77
+    assert settings["sandbox_fields"]["files"] == 7777
 
 
 def test_statistics_are_printed_and_drawn(folder, capsys):

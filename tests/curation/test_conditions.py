@@ -15,8 +15,8 @@ USUAL = BubblewrapSandbox()
 @pytest.mark.parametrize(
     "other",
     [
-        *({"memory": 512}, {"total_memory": 512}, {"processes": 8}, {"file_size": 1}, {"disk": 8}, {"files": 10}),
-        *({"output_limit": 100}, {"setup_deadline": 5.0}, {"remote_deadline": 900.0}),
+        *({"memory": 512}, {"total_memory": 512}, {"processes": 100}, {"file_size": 100}, {"disk": 100}, {"files": 5000}),
+        *({"output_limit": 5000}, {"setup_deadline": 5.0}, {"remote_deadline": 900.0}),
     ],
 )
 def test_other_limits_are_other_settings(other):
