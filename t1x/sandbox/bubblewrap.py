@@ -9,9 +9,7 @@ Invariants:
   shares with its judge is the work folder, /tmp and the (empty) network.
 """
 
-import os
 import shlex
-import shutil
 import subprocess
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +34,7 @@ from t1x.sandbox.isolation import (
 )
 from t1x.sandbox.processes import Running, Snapshot
 from t1x.sandbox.system import SystemFiles
+from t1x.sandbox.system_root import system_links, write_etc
 from t1x.sandbox.trial_folder import HOME, TMP, TOOLS, TrialFolder
 
 _NAMESPACES = (
@@ -55,8 +54,6 @@ _LAST_USERS = "--disable-userns"
 _INNER = ("--cap-drop", "ALL", "--die-with-parent", "--new-session")
 SHARED_MEMORY = "/dev/shm"
 """The same folder as /tmp: one folder less to make and to remove in every trial."""
-_MANUALS = shutil.ignore_patterns("*.gz")
-_COPIED_ETC = ("alternatives", "ld.so.cache", "localtime", "magic", "mime.types", "protocols", "services", "ssl/openssl.cnf")
 
 
 class Bubblewrap:
@@ -75,7 +72,7 @@ class Bubblewrap:
                 "that no limit counts; use bubblewrap 0.8 or newer",
                 stacklevel=2,
             )
-        etc = _write_etc(run_folder / "etc")
+        etc = write_etc(run_folder / "etc")
         self._root = (
             "--ro-bind",
             "/usr",
@@ -177,34 +174,3 @@ def _write_candidate(path: Path, confined: Sequence[str]) -> Path:
     path.write_text(f'#!/bin/bash -p\nexec {shlex.join(confined)} "$@" {RECORD}>&-\n')
     path.chmod(0o755)
     return path
-
-
-def system_links() -> list[str]:
-    """/bin, /lib and so on as the host has them: links into /usr, or folders."""
-    parts: list[str] = []
-    for name in ("/bin", "/sbin", "/lib", "/lib64"):
-        if os.path.islink(name):
-            parts += ["--symlink", os.readlink(name), name]
-        elif os.path.isdir(name):
-            parts += ["--ro-bind", name, name]
-    return parts
-
-
-def _write_etc(etc: Path) -> Path:
-    """A minimal /etc: what programs need to start and to name the user, and nothing about the host."""
-    etc.mkdir()
-    (etc / "passwd").write_text(f"root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:{HOME}:/bin/bash\n")
-    (etc / "group").write_text("root:x:0:\nagent:x:1000:\n")
-    (etc / "hosts").write_text("127.0.0.1 localhost sandbox\n")
-    (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
-    for name in _COPIED_ETC:
-        source, target = Path("/etc", name), etc / name
-        if source.is_dir():
-            shutil.copytree(source, target, symlinks=True, ignore=_MANUALS)
-        elif source.exists():
-            target.parent.mkdir(exist_ok=True)
-            shutil.copy(source, target)
-    for path in (etc, *etc.rglob("*")):
-        if not path.is_symlink():  # whatever the umask
-            path.chmod(0o755 if path.is_dir() else 0o644)
-    return etc

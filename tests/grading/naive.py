@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t1x.grading.pytest_judge import judge_command
-from t1x.sandbox.bubblewrap import system_links
+from t1x.sandbox.system_root import system_links
 from t1x.sandbox.trial_folder import TOOLS
 from t1x.tasks.task import Task
 
