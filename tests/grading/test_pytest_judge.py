@@ -338,6 +338,8 @@ REFUSED = {
     "a file behind such a link": "open(agent + '/folder/t.py')",
     "a FIFO": "open(agent + '/fifo')",
     "a database": "import sqlite3; sqlite3.connect(agent + '/link')",
+    "its size": "os.path.getsize(agent + '/link')",
+    "a comparison by size and time": "import filecmp; filecmp.cmp(agent + '/link', tests + '/t.py')",
 }
 
 

@@ -1,5 +1,5 @@
-"""Looks at what was opened: a path is one thing when the guard sees it and may be another when it is opened, where a program of the
-agent's still runs, and a link may lead to what this process alone has, through /proc.
+"""Looks at what was opened or asked about: a path is one thing when the guard sees it and may be another when it is opened, where a
+program of the agent's still runs, and a link may lead to what this process alone has, through /proc.
 
 The tests' authors are honest, so changing the functions that they call is enough.
 """
@@ -16,9 +16,11 @@ _PROC = "/proc/"
 
 def look_at_opened(tests: str) -> None:
     """From here on a file can be opened only by a path of its own if it is among the `tests`, tells about a process, or is open in
-    this one and has no name: what tests print, for one. Others raise `PermissionError`."""
+    this one and has no name: what tests print, for one. Others raise `PermissionError`; so does asking for the size and the time of
+    one of the tests, which is all that `filecmp` compares."""
     _replace(io.open, _looking(io.open, tests, lambda opened: opened.fileno(), lambda opened: opened.close()))
     _replace(os.open, _looking(os.open, tests, lambda opened: opened, os.close))
+    _replace(os.stat, _asking(os.stat, tests))
 
 
 def _looking(real: Callable[..., Any], tests: str, descriptor: Callable[[Any], int], close: Callable[[Any], None]) -> Any:
@@ -35,6 +37,25 @@ def _looking(real: Callable[..., Any], tests: str, descriptor: Callable[[Any], i
         return opened
 
     return opening
+
+
+def _asking(real: Callable[..., os.stat_result], tests: str) -> Any:
+    closed = {_identity(os.lstat(os.path.join(at, name))) for at, folders, files in os.walk(tests) for name in folders + files}
+
+    @functools.wraps(real)
+    def asking(path: Any, **how: Any) -> os.stat_result:
+        status = real(path, **how)
+        if _identity(status) in closed and not isinstance(path, int) and how.get("dir_fd") is None:
+            name = os.path.abspath(os.fsdecode(path))
+            if not name.startswith(tests):
+                raise PermissionError(f"{name} leads into the folder of the tests")
+        return status
+
+    return asking
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _look(name: str, descriptor: int, tests: str) -> None:
@@ -62,8 +83,8 @@ def _others(descriptor: int) -> list[os.stat_result]:
 
 
 def _replace(real: Callable[..., Any], by: Callable[..., Any]) -> None:
-    """Under every name that a module has for it. Not in `_io`: imports take it from there, and the guard sees who imports."""
+    """Under every name that a module has for it. Not in those where imports take it from: the guard sees who imports."""
     for where, module in list(sys.modules.items()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
-            if value is real and where != "_io":
+            if value is real and where not in ("_io", "posix"):
                 setattr(module, name, by)
