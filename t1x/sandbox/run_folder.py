@@ -42,7 +42,7 @@ class RunFolder:
         """Sweeps what dead owners left in `base` (the temp folder where None; made where it isn't there) and makes the folder.
         `kill_marked` has the janitor also kill the processes whose environment names the folder. Raises `ValueError` where it
         can't."""
-        base = (base or Path(tempfile.gettempdir())).absolute()
+        base = (base or Path(tempfile.gettempdir())).resolve()
         try:
             _make(base)
             sweep(base)

@@ -108,6 +108,8 @@ def test_run():
     assert ran.stderr.endswith("level 3\n")
 
 def test_shell(): assert subprocess.check_output(SEES, shell=True, text=True, stderr=-3) == BLIND
+def test_open_descriptors(): assert subprocess.check_output(["/bin/sh", "-c", SEES], text=True, close_fds=False) == BLIND
+def test_confined_already(): assert subprocess.check_output(["/opt/t1x/candidate", "/bin/sh", "-c", SEES], text=True) == BLIND
 def test_other_shell(): assert subprocess.getoutput("exec 2>&1; echo $0") == "/bin/sh"
 def test_given_shell(): assert subprocess.check_output("echo $0", shell=True, executable="/bin/bash") == b"/bin/bash\n"
 def test_getoutput(): assert subprocess.getoutput(f"({SEES}) 2>/dev/null") + "\n" == BLIND
@@ -276,6 +278,16 @@ def end(status: int, *statuses: str) -> dict:
     tests = [{"name": f"t{index}", "status": status} for index, status in enumerate(statuses)]
     summary = {"tests": len(tests), "passed": statuses.count("passed"), "failed": statuses.count("failed")}
     return {"exit": status, "errors": [], "ctrf": {"results": {"summary": summary, "tests": tests}}}
+
+
+def test_the_folder_of_sandboxes_may_be_given_by_a_link(root):
+    link = root.with_name(f"{root.name}-link")
+    link.symlink_to(root)
+    try:
+        report = judging_files(ProcessSandbox, link)(test_it="def test(): assert open('/tests/test_it.py').read()")
+    finally:
+        link.unlink()
+    assert report.resolved, report.detail
 
 
 def test_once_flagged_is_flagged_whatever_follows():

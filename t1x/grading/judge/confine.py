@@ -62,7 +62,10 @@ def _popen(init: Any, candidate: str) -> Any:
 
 def _words(candidate: str, argv: list[Any], env: Mapping[Any, Any] | None) -> list[str]:
     variables = [f"{os.fsdecode(name)}={os.fsdecode(value)}" for name, value in (os.environ if env is None else env).items()]
-    return [candidate, "/usr/bin/env", "-i", *variables, *map(os.fsdecode, argv)]
+    words = list(map(os.fsdecode, argv))
+    if words[:1] == [candidate]:  # confined by its author, or by `subprocess` on its way to `posix_spawn`
+        words = words[1:]
+    return [candidate, "/usr/bin/env", "-i", *variables, *words]
 
 
 def _require(program: Any, env: Mapping[Any, Any] | None, folder: Any) -> None:
