@@ -13,8 +13,8 @@ from t1x.grading.ctrf import parse_ctrf
 from t1x.grading.report import Cause, VerifierReport, unusable
 from t1x.sandbox.isolation import CANDIDATE, RECORD
 from t1x.sandbox.protocol import ExecResult
-from t1x.sandbox.trial_folder import TOOLS
 from t1x.tasks.task import Task, is_pytest
+from t1x.tasks.work_folder import TOOLS
 
 _PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 """pytest and what it needs; nothing else that is installed beside t1x can be imported by a test."""

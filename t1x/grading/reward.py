@@ -104,7 +104,7 @@ class RatioReward(Reward):
     section 5.2, kept there for comparison). It counts what passed before the agent acted, as the report does; without a usable
     record P/T counts as 0, so that it pays b where the judge attests it."""
 
-    coefficient: float = Field(0.4, gt=0)
+    coefficient: float = Field(0.4, gt=0, le=1)
     """What P/T is multiplied by (report, section 5.2: 0.4)."""
 
     @property

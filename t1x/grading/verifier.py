@@ -19,8 +19,8 @@ from t1x.grading.pytest_judge import judge_command, read_record
 from t1x.grading.report import VerifierReport, unusable
 from t1x.grading.tests_folder import digest, write_tests
 from t1x.sandbox.protocol import ExecResult, SandboxError, SandboxLease
-from t1x.sandbox.trial_folder import LOGS, TESTS
 from t1x.tasks.task import Task
+from t1x.tasks.work_folder import LOGS, TESTS
 
 REPORT_FOLDER = f"{LOGS}/verifier"
 REPORT = "ctrf.json"

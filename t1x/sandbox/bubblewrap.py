@@ -35,7 +35,8 @@ from t1x.sandbox.isolation import (
 from t1x.sandbox.processes import Running, Snapshot
 from t1x.sandbox.system import SystemFiles
 from t1x.sandbox.system_root import system_links, write_etc
-from t1x.sandbox.trial_folder import HOME, TMP, TOOLS, TrialFolder
+from t1x.sandbox.trial_folder import HOME, TMP, TrialFolder
+from t1x.tasks.work_folder import TOOLS
 
 _NAMESPACES = (
     "--unshare-user",

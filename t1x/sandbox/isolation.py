@@ -11,7 +11,8 @@ from typing import Protocol
 
 from t1x.sandbox.child import Child
 from t1x.sandbox.processes import Running, Snapshot
-from t1x.sandbox.trial_folder import LOGS, TESTS, TOOLS, TrialFolder
+from t1x.sandbox.trial_folder import TrialFolder
+from t1x.tasks.work_folder import LOGS, TESTS, TOOLS
 
 
 @dataclass(frozen=True, slots=True)

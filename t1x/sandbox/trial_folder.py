@@ -6,20 +6,17 @@ Invariants:
 """
 
 import os
-import posixpath
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from t1x.tasks.work_folder import normal, work_folder
 
 HOME = "/home/agent"
 """Home of the agent, inside."""
 TMP = "/tmp"
-TESTS, LOGS, TOOLS = "/tests", "/logs", "/opt/t1x"
-"""What only fresh sandboxes have: the tests, the folder of reports, and what judges."""
-
-_RESERVED = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", TESTS, LOGS, TOOLS)
 
 
 class TrialFolder:
@@ -28,11 +25,7 @@ class TrialFolder:
     def __init__(self, path: Path, workdir: str, owner: int | None) -> None:
         """Makes the folders. `owner` is the user and group id they are given to; None leaves them ours. Raises `ValueError` for a
         work folder that can't be one."""
-        workdir = _normal(workdir)
-        if any(workdir == reserved or workdir in _above(reserved) or reserved in _above(workdir) for reserved in _RESERVED):
-            raise ValueError(
-                f"work folder {workdir}: it lies in or around what stays read-only of the system; choose another, such as /app"
-            )
+        workdir = work_folder(workdir)
         self.path = path
         self.workdir = workdir
         self.owner = owner
@@ -114,7 +107,7 @@ class TrialFolder:
     @contextmanager
     def _parent(self, path: str, make: bool) -> Iterator[tuple[int, str]]:
         """A descriptor of the folder that holds `path`, reached without following links, and the last part of the path."""
-        inside = _normal(path)
+        inside = normal(path)
         root = max((m for m in self.mounts if inside.startswith(m + "/")), key=len, default=None)
         if root is None:
             raise ValueError(f"{path}: outside the sandbox's writable folders {', '.join(self.mounts)}")
@@ -143,14 +136,3 @@ class TrialFolder:
     def _own(self, target: Path | int) -> None:
         if self.owner is not None:
             os.chown(target, self.owner, self.owner)
-
-
-def _above(path: str) -> list[str]:
-    """The folders that a normal absolute path lies in."""
-    return [str(folder) for folder in PurePosixPath(path).parents]
-
-
-def _normal(path: str) -> str:
-    if not path.startswith("/") or "\0" in path or ".." in path.split("/"):
-        raise ValueError(f"{path!r}: not an absolute path without `..`")
-    return "/" + posixpath.normpath(path).lstrip("/")

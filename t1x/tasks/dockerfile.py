@@ -15,6 +15,7 @@ from t1x.tasks.dockerfile_copy import absolute, copied
 from t1x.tasks.dockerfile_lines import Instruction, read_instructions
 from t1x.tasks.dockerfile_words import expand, split_words
 from t1x.tasks.task import Run, TaskFile
+from t1x.tasks.work_folder import work_folder
 
 _BASES = ("debian", "ubuntu", "python")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -61,9 +62,12 @@ def environment(folder: Path, workdir: str | None = None) -> Environment:
         raise ValueError(f"{dockerfile}: no FROM; add one")
     if workdir is None and not build.workdir:
         raise ValueError(f"{dockerfile}: no WORKDIR; add one")
-    if workdir is not None and not workdir.startswith("/"):
-        raise ValueError(f"{folder.parent / 'task.toml'}: environment.workdir = {workdir!r}: not an absolute path; begin it with /")
-    return build.seen_from(absolute("/", workdir or build.workdir))
+    try:
+        place = work_folder(workdir or build.workdir)
+    except ValueError as error:
+        said = dockerfile if workdir is None else f"{folder.parent / 'task.toml'}: environment.workdir"
+        raise ValueError(f"{said}: {error}") from None
+    return build.seen_from(place)
 
 
 class _Build:

@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
 
 NAME = "t1x-manifest.json"
 VERSION: Literal[1] = 1
@@ -66,6 +66,12 @@ class Entry(Record):
     """Those that pass when nothing was done; None where that run had no sound record."""
     seconds: Seconds = Seconds()
     findings: tuple[Finding, ...] = ()
+
+    @model_validator(mode="after")
+    def _baseline_is_asserted(self) -> Self:
+        if unknown := set(self.baseline or ()) - set(self.assertions or ()):
+            raise ValueError(f"baseline has {min(unknown)!r}, which isn't among the assertions")
+        return self
 
 
 class Settings(Record):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from t1x.grading.pytest_judge import judge_command
 from t1x.sandbox.system_root import system_links
-from t1x.sandbox.trial_folder import TOOLS
 from t1x.tasks.task import Task
+from t1x.tasks.work_folder import TOOLS
 
 SYSTEM = [
     *f"--ro-bind /usr /usr --ro-bind /etc /etc --proc /proc --dev /dev --dir {TOOLS}".split(),

@@ -169,7 +169,7 @@ PLAIN = st.one_of(
         fallback=st.sampled_from(["scaled", "terminal"]),
         exclude_baseline=st.booleans(),
     ),
-    st.builds(RatioReward, coefficient=st.floats(0.1, 2)),
+    st.builds(RatioReward, coefficient=st.floats(0.1, 1)),
     st.just(BinaryReward()),
 )
 REWARDS = PLAIN | st.builds(LengthPenalty, reward=PLAIN, coefficient=st.floats(0.001, 1), unit=st.sampled_from(["turns", "tokens"]))
@@ -187,8 +187,9 @@ def test_every_reward_is_what_its_equation_says(reward: Reward, found: VerifierR
 def test_numbers_that_make_no_sense_are_refused(bad: float) -> None:
     with pytest.raises(ValidationError, match="scale"):
         TestCountReward(scale=bad)
-    with pytest.raises(ValidationError, match="coefficient"):
-        RatioReward(coefficient=bad)
+    for coefficient in (bad, 1.01):  # more would pay 1 for less than all
+        with pytest.raises(ValidationError, match="coefficient"):
+            RatioReward(coefficient=coefficient)
     with pytest.raises(ValidationError, match="coefficient"):
         LengthPenalty(reward=BinaryReward(), coefficient=bad)
 

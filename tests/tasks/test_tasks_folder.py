@@ -251,7 +251,11 @@ MALFORMED = {
     "gpus": (lambda f: write(f, "task.toml", "[environment]\ngpus = 1"), r"one/task\.toml: environment\.gpus = 1"),
     "relative workdir": (
         lambda f: write(f, "task.toml", "[environment]\nworkdir = 'app'"),
-        r"one/task\.toml: environment\.workdir = 'app': not an absolute path",
+        r"one/task\.toml: environment\.workdir: 'app': not an absolute path",
+    ),
+    "reserved workdir": (
+        lambda f: write(f, "task.toml", "[environment]\nworkdir = '/opt'"),
+        r"one/task\.toml: environment\.workdir: work folder /opt: it lies in or around what stays read-only",
     ),
     "link in tests": (lambda f: (f / "tests/l").symlink_to("/etc/passwd"), r"one/tests/l: a task holds only regular files"),
     "fifo in environment": (lambda f: os.mkfifo(f / "environment/p"), r"one/environment/p: a task holds only regular files"),
@@ -302,6 +306,8 @@ REFUSED = {
     "FROM debian\nWORKDIR /app\nRUN --network=none x": r"Dockerfile:3: RUN --network=none x: --network is not understood",
     "FROM debian\nWORKDIR /app\nRUN cat >f <<'E'\nx\nE": r"Dockerfile:3: RUN cat >f <<'E': heredocs are not understood",
     "FROM debian\nWORKDIR /src\nRUN x\nWORKDIR /app": r"Dockerfile:3: RUN x: runs in /src, outside the work folder /app",
+    "FROM debian\nWORKDIR /": r"environment/Dockerfile: work folder /: it lies in or around",
+    "FROM debian\nWORKDIR /tests/x": r"environment/Dockerfile: work folder /tests/x: it lies in or around",
     "FROM debian\nENV X": r"Dockerfile:2: ENV X: needs NAME=value",
     "FROM debian\nENV X=1 Y": r"Dockerfile:2: ENV X=1 Y: Y has no =; quote",
     "FROM debian\nENV a.b=1": r"Dockerfile:2: ENV a\.b=1: 'a\.b' can't be the name",

@@ -111,6 +111,14 @@ def test_a_manifest_is_read_back_as_it_was_written(tmp_path):
     assert read_manifest(tmp_path / "nothing") is None
 
 
+def test_a_baseline_that_names_no_assertion_is_refused(pool):
+    write(pool)
+    manifest = pool / NAME
+    manifest.write_text(manifest.read_text().replace('"baseline":["q"]', '"baseline":["q","z"]', 1))
+    with pytest.raises(ValueError, match=r"t1x-manifest\.json: not a manifest .*'z', which isn't among the assertions"):
+        read_manifest(manifest)
+
+
 def test_every_file_mode_path_and_content_counts_and_the_folders_name_does_not(tmp_path):
     def changed(name: str, change) -> str:
         folder = tmp_path / name
