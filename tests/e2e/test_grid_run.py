@@ -181,6 +181,7 @@ def assert_tracked(grid: Grid, folder: Path) -> None:
     assert len(client.search_runs([experiment])) == 3
 
 
+@pytest.mark.ci
 def test_one_cells_end_stops_no_other_and_is_retried(grid: Grid) -> None:
     weights = grid.folder / "weights"
     weights.mkdir()

@@ -176,6 +176,7 @@ def test_killed_in_each_phase(deterministic: Lab, phase: str, seed: int) -> None
     same_as_whole(deterministic, killed_and_gone_on_with(deterministic, name, moment(random_, phase)))
 
 
+@pytest.mark.ci
 def test_without_determinism_steps_and_tasks_go_on_exactly(tmp_path: Path, sandboxes: Path) -> None:
     made = lab(tmp_path, sandboxes)
     run = killed_and_gone_on_with(made, "killed", ("critic update", 3, 0.0), ("evaluation", 2, 0.05))

@@ -63,7 +63,20 @@ def test_a_bubblewrap_that_does_not_work_inside_itself_is_explained(settings, ad
         BubblewrapSandbox(root=sandboxes).build()
 
 
-@pytest.mark.parametrize("limits", [Limits(2048, 1, 256), Limits(2048, 2, 256), Limits(2048, 3, 256), Limits(2, 256, 256)])
+SLOW = pytest.mark.ci
+"""bash waits for 15 seconds before it gives up to fork."""
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param(Limits(2048, 1, 256), marks=SLOW),
+        Limits(2048, 2, 256),
+        pytest.param(Limits(2048, 3, 256), marks=SLOW),
+        Limits(2, 256, 256),
+    ],
+    ids=str,
+)
 def test_limits_of_the_machine_that_are_too_low_are_not_taken_for_another_fault(limits, sandboxes, monkeypatch):
     """Settings can't be so low, but what the machine allows can."""
     monkeypatch.setattr("t1x.sandbox.local_build._limits", lambda spec: limits)
