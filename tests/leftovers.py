@@ -1,6 +1,7 @@
 """What runs or may be left on the machine: processes, mounts and descriptors."""
 
 import asyncio
+import gc
 import os
 import time
 from collections import Counter
@@ -93,7 +94,8 @@ def _left(folders: list[Path], sandboxes: Path, leader: int) -> list[object]:
 
 
 def descriptors() -> Counter[str]:
-    """How many open descriptors of each kind this process has."""
+    """How many open descriptors of each kind this process has, but for what only garbage holds."""
+    gc.collect()
     found: Counter[str] = Counter()
     for name in os.listdir("/proc/self/fd"):
         try:

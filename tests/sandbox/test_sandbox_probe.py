@@ -47,7 +47,7 @@ def test_a_failing_bubblewrap_is_explained(stderr, advice, monkeypatch):
     assert "@ProcessSandbox()" in str(raised.value)
 
 
-@pytest.mark.skipif("--disable-userns" not in os.popen("bwrap --help").read(), reason="needs bubblewrap 0.8")
+@pytest.mark.skipif(not bubblewrap._has_option("--disable-userns"), reason="needs bubblewrap 0.8")
 @pytest.mark.parametrize(
     ("settings", "advice"),
     [
