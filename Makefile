@@ -20,7 +20,7 @@ quickstart: venv ## train a terminal agent on this machine
 	$(T1X) run experiments/quickstart.gin
 
 test: lint ## lint and all tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 soak: venv ## longer forms of some tests: kills at many moments, many processes, many examples
 	$(BIN)/pytest -m soak

@@ -19,7 +19,9 @@ def judge(task: Task, digest: str, untouched: Attempt, solved: Sequence[Attempt]
     solution, or where no run was worth its time."""
     attempts = [untouched, *solved]
     named = next((each.report for each in (*solved, untouched) if each.report.cause is None and each.report.assertions), None)
-    sound = untouched.report.cause is None and bool(untouched.report.assertions)
+    assertions = tuple(plain(name) for name, _ in named.assertions) if named else None
+    before = tuple(plain(name) for name, passed in untouched.report.assertions if passed)
+    known = untouched.report.cause is None and bool(untouched.report.assertions) and set(before) <= set(assertions or ())
     findings = [
         *_verifier(task, untouched, solved),
         *_untouched(task, untouched.report),
@@ -28,8 +30,8 @@ def judge(task: Task, digest: str, untouched: Attempt, solved: Sequence[Attempt]
     ]
     return Entry(
         sha256=digest,
-        assertions=tuple(plain(name) for name, _ in named.assertions) if named else None,
-        baseline=tuple(plain(name) for name, passed in untouched.report.assertions if passed) if sound else None,
+        assertions=assertions,
+        baseline=before if known else None,
         seconds=Seconds(
             environment=round(max(each.creating for each in attempts), 3),
             solution=round(max(each.acting for each in solved), 3) if solved else None,

@@ -63,7 +63,7 @@ class Entry(Record):
     assertions: tuple[str, ...] | None = None
     """Names of what the verifier asserts, in its order; None where it gave no sound record of each."""
     baseline: tuple[str, ...] | None = None
-    """Those that pass when nothing was done; None where that run had no sound record."""
+    """Those that pass when nothing was done; None where that run had no sound record, or other names than the solution's."""
     seconds: Seconds = Seconds()
     findings: tuple[Finding, ...] = ()
 

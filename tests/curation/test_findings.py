@@ -102,6 +102,7 @@ def test_a_solution_that_overruns_fails_whatever_the_verifier_says():
 def test_what_utf8_cannot_say_is_escaped():
     entry = judge(TASK, "d", UNTOUCHED, [ran(("x\ud800", False))])
     assert entry.assertions == ("x\\ud800",)
+    assert entry.baseline is None, "of assertions that have other names when it is solved, none is known to hold before"
     assert entry.model_dump_json()
 
 

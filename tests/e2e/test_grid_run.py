@@ -214,6 +214,7 @@ def test_one_cells_end_stops_no_other_and_is_retried(grid: Grid) -> None:
     assert parent_status(grid) == "FINISHED", "of what was to run, all did"
 
 
+@pytest.mark.ci
 def test_ctrl_c_ends_every_cell_and_waits_for_it(grid: Grid) -> None:
     first = grid.folder / "first.gin"
     first.write_text(START)

@@ -208,6 +208,7 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(stopped: tuple[
     same_as_whole(made, made.only(name))
 
 
+@pytest.mark.ci
 def test_a_changed_experiment_needs_leave_to_go_on(stopped: tuple[Lab, str]) -> None:
     made, name = stopped
     before = made.only(name)
@@ -260,6 +261,7 @@ def test_ranks_go_on_too(tmp_path: Path, sandboxes: Path) -> None:
     same_as_whole(made, killed_and_gone_on_with(made, "killed", ("publication", 4, 0.0)))
 
 
+@pytest.mark.ci
 def test_a_run_that_learned_nothing_does_not_finish_by_going_on(tmp_path: Path, sandboxes: Path) -> None:
     nothing = (
         "Campaign.reward = @BinaryReward()",

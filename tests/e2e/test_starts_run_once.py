@@ -94,6 +94,7 @@ def run_at_once(names: tuple[str, ...], tmp_path: Path, places: list[str]) -> li
     return said
 
 
+@pytest.mark.ci
 def test_processes_that_need_the_same_start_run_it_once(tmp_path: Path, places: list[str]) -> None:
     said = run_at_once(("left", "right"), tmp_path, places)
     assert sum("another process runs it; waiting" in text for text in said) == 1

@@ -49,6 +49,7 @@ def test_every_shipped_experiment_is_in_it(installed: tuple[Path, Path]) -> None
         assert done_in(*installed, "check", "--site", site, *names).count(": ok") == len(names)
 
 
+@pytest.mark.ci
 def test_the_quickstart_runs_from_an_empty_folder(installed: tuple[Path, Path]) -> None:
     said = done_in(*installed, "run", "experiments/quickstart.gin", "--smoke")
     assert "report" in said

@@ -69,6 +69,7 @@ def test_an_attack_gains_from_a_naive_judge_and_nothing_from_t1x(name, hardened)
 SCRIPTED = [name for name, attack in ATTACKS.items() if attack.tests == RUNNING]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", SCRIPTED)
 def test_nor_from_a_script_that_confines_what_it_runs(name, hardened):
     attack = ATTACKS[name]
