@@ -21,6 +21,8 @@ _TOO_LITTLE = ("Resource temporarily unavailable", "Cannot allocate memory", "ca
 """What programs say where a limit on processes or memory is too low."""
 _PROFILE = Path("/etc/apparmor.d/bwrap-userns-restrict")
 """Where distributions keep the profile that lets bubblewrap make namespaces, but not what runs in it."""
+_RETRIES, _KILLED = 2, (-9, 137)
+"""A probe that was killed says nothing about the machine: where memory runs out, the kernel kills what is in sandboxes first."""
 CHECK = "cat /proc/self/uid_map; grep CapEff /proc/self/status; ls /sys/class/net 2>/dev/null; grep -c : /proc/net/dev"
 """Run inside by the probe; `require_confined` reads what it prints."""
 
@@ -54,8 +56,30 @@ def probe_clock(launch: Launch) -> None:
 
 
 def _printed(launch: Launch, nested: bool = False) -> str:
+    run = _run(launch)
+    for _ in range(_RETRIES):
+        if run.returncode not in _KILLED:
+            break
+        run = _run(launch)
+    said = run.stderr.strip() or f"exit status {run.returncode}"
+    if run.returncode != 0 and any(said in run.stderr for said in _TOO_LITTLE):
+        raise ValueError(
+            f"a sandbox has too few processes or too little memory to start in ({run.stderr.strip().splitlines()[-1]}): raise "
+            "`processes` or `memory`, or what keeps them lower on this machine (`ulimit -u`, `ulimit -v`, limits of a container)"
+        )
+    if run.returncode != 0 and nested:
+        raise ValueError(
+            f"bubblewrap works on this machine, but not inside itself ({said}), as verifiers need it to confine what "
+            f"agents wrote: {_nested_advice(run.stderr)}, {_OR}"
+        )
+    if run.returncode != 0:
+        raise ValueError(f"bubblewrap doesn't work on this machine ({said}): {_advice(run.stderr)}, {_OR}")
+    return run.stdout
+
+
+def _run(launch: Launch) -> "subprocess.CompletedProcess[str]":
     try:
-        run = subprocess.run(
+        return subprocess.run(
             launch.argv,
             env=launch.env,
             capture_output=True,
@@ -66,19 +90,6 @@ def _printed(launch: Launch, nested: bool = False) -> str:
         )
     except subprocess.TimeoutExpired as error:
         raise ValueError(f"bubblewrap doesn't start within 60 s on this machine; check `{' '.join(launch.argv)}`, {_OR}") from error
-    if run.returncode != 0 and any(said in run.stderr for said in _TOO_LITTLE):
-        raise ValueError(
-            f"a sandbox has too few processes or too little memory to start in ({run.stderr.strip().splitlines()[-1]}): raise "
-            "`processes` or `memory`, or what keeps them lower on this machine (`ulimit -u`, `ulimit -v`, limits of a container)"
-        )
-    if run.returncode != 0 and nested:
-        raise ValueError(
-            f"bubblewrap works on this machine, but not inside itself ({run.stderr.strip()}), as verifiers need it to confine what "
-            f"agents wrote: {_nested_advice(run.stderr)}, {_OR}"
-        )
-    if run.returncode != 0:
-        raise ValueError(f"bubblewrap doesn't work on this machine ({run.stderr.strip()}): {_advice(run.stderr)}, {_OR}")
-    return run.stdout
 
 
 def require_confined(printed: str) -> None:

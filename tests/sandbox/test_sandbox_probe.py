@@ -99,6 +99,14 @@ def test_the_lowest_limits_are_enough(bubblewrap):
     assert (shown.output, judged.output) == ("a\n", "1\n")
 
 
+def test_a_probe_that_was_killed_is_tried_again(tmp_path):
+    once = f"[ -e {tmp_path}/again ] || {{ touch {tmp_path}/again; kill -9 $$; }}; printf '%s' '{GOOD}'"
+    probe(Launch(("/bin/sh", "-c", once), {}))
+    assert (tmp_path / "again").exists()
+    with pytest.raises(ValueError, match=r"doesn't work on this machine \(exit status -9\)"):
+        probe(Launch(("/bin/sh", "-c", "kill -9 $$"), {}))
+
+
 def test_forbidding_sysctls_are_named(monkeypatch):
     settings = {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1", "/proc/sys/user/max_user_namespaces": "0"}
     monkeypatch.setattr("t1x.sandbox.probe._read", lambda path: settings.get(str(path)))
