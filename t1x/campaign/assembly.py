@@ -77,7 +77,7 @@ def trial_runner(
             engine=engine,
             tokenizer=tokenizer,
             harness=harness or experiment.harness,
-            stitcher=experiment.stitcher,
+            stitch=lambda: experiment.stitcher.build(tokenizer, experiment.model.routing_layout),
             reward=experiment.reward,
             decoding=decoding,
             seed_for=lambda turn: stream(experiment.seed, purpose, step, trial_id, turn),

@@ -30,6 +30,7 @@ def batch_tree(batch: Batch) -> dict[str, Any]:
         "streams": {name: _ragged([getattr(sample, name) for sample in samples]) for name in STREAMS},
         "versions": _ragged([np.array(each, np.int64).reshape(-1, 3) for each in spans]),
         "boundaries": _ragged([np.array([codes[each] for each in sample.boundaries], np.uint8) for sample in samples]),
+        "substituted": _ragged([np.array(sample.substituted_rows, np.int64) for sample in samples]),
         "boundary_names": [str(boundary) for boundary in Boundary],
         "temperatures": np.array([sample.temperature for sample in samples], np.float64),
     }
@@ -39,15 +40,21 @@ def batch_from_tree(tree: Mapping[str, Any]) -> Batch:
     """The batch that `batch_tree` made this of."""
     streams = {name: list(_samples(tree["streams"][name])) for name in STREAMS}
     names = tree["boundary_names"]
-    rest = zip(_samples(tree["versions"]), _samples(tree["boundaries"]), tree["temperatures"].tolist(), strict=True)
+    rest = zip(
+        *(_samples(tree[name]) for name in ("versions", "boundaries", "substituted")), tree["temperatures"].tolist(), strict=True
+    )
     samples = [
         Trajectory(
-            **{name: streams[name][index] for name in STREAMS},
+            token_ids=streams["token_ids"][index],
+            loss_mask=streams["loss_mask"][index],
+            logprobs=streams["logprobs"][index],
+            routed_experts=streams["routed_experts"][index],
             versions=tuple(VersionSpan(*span) for span in spans.tolist()),
             boundaries=tuple(Boundary(names[code]) for code in codes),
             temperature=temperature,
+            substituted_rows=tuple(substituted.tolist()),
         )
-        for index, (spans, codes, temperature) in enumerate(rest)
+        for index, (spans, codes, substituted, temperature) in enumerate(rest)
     ]
     others = {field.name: tree[field.name] for field in fields(Batch) if field.name != "trajectories"}
     return Batch(trajectories=samples, **others)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from t1x.config import Component, Role
 from t1x.model.qwen3_moe import Model
+from t1x.model.routing_layout import Experts
 
 FinishReason = Literal["stop", "length", "abort"]
 
@@ -46,6 +47,9 @@ class Sampling:
     stop_ids: tuple[int, ...]
     seed: int
     """Of this request's own random stream (64 bits): who shares a batch doesn't change what is sampled."""
+    forced_ids: npt.NDArray[np.int32] | None = None
+    """[n ≥ 1]: ids that are taken instead of sampled, so that the completion tells which log-probabilities and experts they have; it
+    ends with the last of them. None where the engine is to sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Completion:
     """[n], the stop id included where one was sampled."""
     logprobs: npt.NDArray[np.float32]
     """[n]"""
-    routing: npt.NDArray[np.uint8]
+    routing: Experts
     """[rows, layers, k]: row i holds the experts used at position `routing_start + i` of prompt ∥ ids (in the router's slot order);
     rows = len(prompt) + n - 1 - routing_start."""
     routing_start: int
@@ -64,6 +68,8 @@ class Completion:
     finish_reason: FinishReason
     version: int
     """Policy version (number of optimizer updates) that sampled all of it."""
+    cached_tokens: int = 0
+    """Positions below it were served from a cache. Where their rows are returned all the same, they equal those returned before."""
 
 
 class EngineWorker(Protocol):

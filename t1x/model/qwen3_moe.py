@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from t1x.config import Component, Role
+from t1x.model.routing_layout import RoutingLayout
 
 if TYPE_CHECKING:
     from t1x.model.transformer import MoeTransformer
@@ -35,6 +36,11 @@ class Model(Component):
     def experts(self) -> int:
         """Routed experts a layer; 0 where it has none."""
         return 0
+
+    @property
+    def routing_layout(self) -> RoutingLayout | None:
+        """How records of its experts look; None where it has none."""
+        return None
 
     def differences(self, wanted: "Model") -> list[str]:
         """What keeps weights of this model from being those of the wanted one: other sizes, or the same ones computed in another
@@ -90,6 +96,10 @@ class Qwen3Moe(Model):
     @property
     def experts(self) -> int:
         return self.num_experts
+
+    @property
+    def routing_layout(self) -> RoutingLayout | None:
+        return RoutingLayout(self.num_hidden_layers, self.num_experts_per_tok, self.num_experts)
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:

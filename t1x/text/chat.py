@@ -17,10 +17,7 @@ import numpy as np
 import tokenizers
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from t1x.text.tokenizer import ChatTokenizer, Ids
-
-Message = tuple[str, str]
-"""(role, content)"""
+from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids, Message, RenderedPrompt
 
 FIRST_MARK = 0x100000
 """In a rendered template the code point FIRST_MARK + i, of a private plane, stands for the content of message i."""
@@ -49,6 +46,8 @@ class TemplatedTokenizer(ChatTokenizer):
         self._skeletons: dict[tuple[tuple[str, ...], bool], list[int | str]] = {}
         self.vocab_size: int = tokenizer.get_vocab_size()
         self.stop_ids = (special[stop_token],)
+        texts = {id_: tokenizer.decode([id_], skip_special_tokens=False) for id_ in range(self.vocab_size)}
+        self.whitespace_ids = frozenset(id_ for id_, text in texts.items() if text and not text.strip())
         self._glue = self._behind_answer(("user", "assistant", "tool"))
         """Rendered from behind the stop id of the answer before; the mark is the tool message's."""
         later = self._behind_answer(("user", "assistant", "tool", "assistant", "tool"))
@@ -61,6 +60,44 @@ class TemplatedTokenizer(ChatTokenizer):
     def decode(self, ids: Ids) -> str:
         text: str = self._tokenizer.decode(np.asarray(ids).tolist(), skip_special_tokens=True)
         return text
+
+    def encode_spans(self, text: str) -> EncodedText:
+        ids: list[int] = []
+        starts: list[int] = []
+        at = 0
+        for piece in self._split_special.split(text):
+            if piece in self._special:
+                ids.append(self._special[piece])
+                starts.append(at)
+            elif piece:
+                encoding = self._tokenizer.encode(piece, add_special_tokens=False)
+                ids += encoding.ids
+                starts += [at + start for start, _ in encoding.offsets]
+            at += len(piece)
+        return EncodedText(text, np.array(ids, dtype=np.int32), np.array(starts, dtype=np.int32))
+
+    def decode_spans(self, ids: Ids) -> EncodedText:
+        stream = tokenizers.decoders.DecodeStream(skip_special_tokens=False)
+        text, starts = "", []
+        for id_ in ids.tolist():
+            starts.append(len(text))
+            text += stream.step(self._tokenizer, id_) or ""
+        whole: str = self._tokenizer.decode(ids.tolist(), skip_special_tokens=False)
+        return EncodedText(whole, np.asarray(ids, np.int32), np.array(starts, dtype=np.int32))
+
+    def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
+        last = max((i for i, (role, _) in enumerate(messages) if role == "assistant"), default=None)
+        text = self._rendered(messages)
+        encoded = self.encode_spans(text)
+        if last is None:
+            return RenderedPrompt(encoded, None)
+        marked = self._rendered([*messages[:last], ("assistant", _mark(last)), *messages[last + 1 :]])
+        before, _, behind = marked.partition(_mark(last))
+        return RenderedPrompt(encoded, (len(before), len(text) - len(behind)))
+
+    def _rendered(self, messages: Sequence[Message]) -> str:
+        told = [{"role": role, "content": content} for role, content in messages]
+        return self._template.render(messages=told, add_generation_prompt=True)
 
     def render(self, messages: Sequence[Message], *, generation_prompt: bool) -> Ids:
         """The ids of a whole conversation."""

@@ -1,5 +1,7 @@
 """Text to ids and back, and the ids that a harness puts between two turns."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -11,18 +13,56 @@ from t1x.config import Component, Role
 Ids = npt.NDArray[np.int32]
 
 
+Message = tuple[str, str]
+"""(role, content)"""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedText:
+    """Ids and the text that they stand for, special tokens included."""
+
+    text: str
+    ids: Ids
+    """[n]"""
+    starts: Ids
+    """[n]: the character of `text` at which each id begins, never falling. An id that continues a character which another one began
+    starts where that one did."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """A conversation that was rendered and encoded as a whole, with the generation prompt at its end."""
+
+    encoded: EncodedText
+    answer: tuple[int, int] | None
+    """[b, e): the characters of the last assistant message's content as it was rendered, without the stop token behind it. None
+    where there is no such message yet."""
+
+
 class ChatTokenizer(Protocol):
     """A tokenizer with its chat template."""
 
     vocab_size: int
     stop_ids: tuple[int, ...]
     """Ids that end an assistant message."""
+    whitespace_ids: frozenset[int]
+    """Ids that stand for nothing but white space."""
 
     def encode(self, text: str) -> Ids:
         """Plain text to ids; text that looks like a special token is encoded as plain text (no injection)."""
 
     def decode(self, ids: Ids) -> str:
         """Ids to text, special tokens left out."""
+
+    def encode_spans(self, text: str) -> EncodedText:
+        """A rendered text, with the special tokens that it spells, encoded as a whole."""
+
+    def decode_spans(self, ids: Ids) -> EncodedText:
+        """The text of ids, special tokens included, and where each begins. What isn't UTF-8 reads as U+FFFD."""
+
+    def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
+        """A whole conversation, encoded at once as a text-based harness does. Special tokens that a content spells are plain text.
+        Contents are rendered as the template has it: it may trim or prune them."""
 
     def first_prompt(self, instruction: str) -> Ids:
         """The rendered first user message and the generation prompt."""

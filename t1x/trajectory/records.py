@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.engine.protocol import Completion
+from t1x.model.routing_layout import Experts
+from t1x.text.tokenizer import RenderedPrompt
 
 
 class Boundary(StrEnum):
@@ -32,6 +34,11 @@ class Turn:
     temperature: float
     restarted: bool = False
     """The harness announces that the history before this turn was compacted or rewritten."""
+    rendered: RenderedPrompt | None = None
+    """How a text-based harness came to `prompt_ids`; None where ids are the source of truth."""
+    placeholder_tokens: int = 0
+    """Ids of the prompt, behind the turn before, that the harness put where the policy would have spoken (a stop id after an answer
+    that was cut off, an error's placeholder). They are context, never marked as sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +60,11 @@ class Trajectory:
     """[N]: true iff the token was sampled by the policy (Eq. 5)."""
     logprobs: npt.NDArray[np.float32]
     """[N]: the sampler's log-probability where loss_mask, else exactly 0."""
-    routed_experts: npt.NDArray[np.uint8]
+    routed_experts: Experts
     """[N-1, layers, k]: row j holds the experts used at position j, that is, to predict token j+1 (Eq. 13)."""
     versions: tuple[VersionSpan, ...]
     boundaries: tuple[Boundary, ...]
     """One a turn after the first."""
     temperature: float
+    substituted_rows: tuple[int, ...] = ()
+    """Rows that belong to no turn's capture and repeat the row before them (Eq. 14); none predicts a loss token."""

@@ -1,9 +1,11 @@
 """How the turns of a trial become trajectories."""
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from t1x.config import Component
 from t1x.config.requirements import worker
+from t1x.model.routing_layout import RoutingLayout
+from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.records import Trajectory, Turn
 
 
@@ -33,15 +35,18 @@ class TrialStitcher(Protocol):
 class Stitcher(Component):
     """How the turns of a trial become trajectories."""
 
-    def build(self) -> TrialStitcher:
-        """A worker for one trial."""
+    faithful: ClassVar[bool] = True
+    """Whether every loss token is what its turn sampled; a campaign stops where the auditor finds otherwise."""
+
+    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
+        """A worker for one trial. `layout` is what every turn's routing record must be; None where turns have none."""
         raise NotImplementedError
 
 
 class TokenStitcher(Stitcher):
     """Token-in, token-out (report, section 4.2): the streams hold what the engine consumed and sampled, id by id."""
 
-    def build(self) -> TrialStitcher:
+    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         from t1x.trajectory.stitching import TokenTrialStitcher
 
         return TokenTrialStitcher()
@@ -50,6 +55,8 @@ class TokenStitcher(Stitcher):
 class RetokenizingStitcher(Stitcher):
     """The baseline that token-in, token-out replaces (report, section 4.2): a sample is the conversation's text, encoded again, so
     that ids differ from those that were sampled and everything behind them is conditioned on another history."""
+
+    faithful: ClassVar[bool] = False
 
     def missing(self) -> list[str]:
         return worker(self)

@@ -82,7 +82,7 @@ def play(
                 engine=engine,
                 tokenizer=tokenizer,
                 harness=harness,
-                stitcher=TokenStitcher(),
+                stitch=lambda: TokenStitcher().build(tokenizer, None),
                 reward=TestCountReward(),
                 decoding=Decoding(1.0),
                 seed_for=lambda turn: 0,

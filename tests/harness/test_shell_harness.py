@@ -140,7 +140,7 @@ def test_a_command_that_is_cut_off_is_not_run_and_its_message_is_closed_as_conte
     assert len(first.completion.ids) == 6
     closed = np.concatenate([first.prompt_ids, long[0][:6], tokenizer.stop_ids[:1], tokenizer.glue("command too long")])
     assert np.array_equal(second.prompt_ids, closed)
-    stitcher = TokenStitcher().build()
+    stitcher = TokenStitcher().build(tokenizer, None)
     for turn in record.turns:
         stitcher.add(turn)
     (trajectory,) = stitcher.finish()

@@ -53,7 +53,7 @@ class Attempt:
         self.changes = {"harness": harness, "reward": TestCountReward(), "engine": self.engine} | changes
 
     async def run(self, host):
-        defaults = {"trial_id": "t", "host": host, "tokenizer": tokenizer, "stitcher": TokenStitcher()}
+        defaults = {"trial_id": "t", "host": host, "tokenizer": tokenizer, "stitch": lambda: TokenStitcher().build(tokenizer, None)}
         return await run_trial(self.task, **(defaults | self.changes), decoding=Decoding(1.0), seed_for=lambda turn: turn)
 
     async def play(self, meanwhile=None):

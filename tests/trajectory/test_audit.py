@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_turns import Plan, layouts, make_turns, plans
 
+from t1x.text.chat import bundled
 from t1x.trajectory.audit import Audit, audit
 from t1x.trajectory.records import Boundary, VersionSpan
 from t1x.trajectory.stitcher import TokenStitcher
 
 
 def stitch(turns):
-    stitcher = TokenStitcher().build()
+    stitcher = TokenStitcher().build(bundled(), None)
     for turn in turns:
         stitcher.add(turn)
     return stitcher.finish()
