@@ -48,7 +48,7 @@ class Sampling:
     seed: int
     """Of this request's own random stream (64 bits): who shares a batch doesn't change what is sampled."""
     forced_ids: npt.NDArray[np.int32] | None = None
-    """[n ≥ 1]: ids that are taken instead of sampled, so that the completion tells which log-probabilities and experts they have; it
+    """[n ≥ 1]: ids that are taken instead of sampled; the completion then tells which log-probabilities and experts they have, and
     ends with the last of them. None where the engine is to sample."""
 
 

@@ -87,5 +87,5 @@ def test_it_is_compact(tmp_path: Path) -> None:
     save_tree(tmp_path, batch_tree(made))
     held = sum(array.nbytes for each in made.trajectories for array in contents(each).values() if isinstance(array, np.ndarray))
     spans = sum(len(each.versions) for each in made.trajectories) * 24
-    per_sample = 8 * 8 + 1 + 8  # lengths, temperature, trial, boundaries; a trial's reward and flag
+    per_sample = 9 * 8 + 1 + 8  # lengths, temperature, trial, boundaries; a trial's reward and flag
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < held + spans + 500 * per_sample + 3000
