@@ -68,13 +68,13 @@ class CachedDecoder:
     @torch.inference_mode()
     def step(self, token_ids: Indices, rows: Rows) -> tuple[Tensor, Tensor]:
         """Computes `token_ids` [N] of `rows`; gives the float32 logits [rows, V] after each row's last token and the experts
-        [N, layers, k] uint8."""
+        [N, layers, k] int64."""
         slots, positions = rows.flat()
         attend = _Attention(self.keys, self.values, rows, torch.from_numpy(slots), torch.from_numpy(positions))
         hidden, experts, _ = self.policy.model.run(torch.from_numpy(token_ids), torch.from_numpy(positions), attend)
         if len(slots) > len(rows.slots):
             hidden = hidden.index_select(0, torch.from_numpy(np.cumsum(rows.counts) - 1))
-        return self.policy.logits(self.policy.model.norm(hidden)), torch.stack(experts, 1).to(torch.uint8)
+        return self.policy.logits(self.policy.model.norm(hidden)), torch.stack(experts, 1)
 
     def prepare(self, rows: Rows) -> tuple[Rows, ...]:
         """The steps that `rows` are computed in."""

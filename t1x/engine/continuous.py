@@ -22,6 +22,7 @@ from t1x.engine.protocol import Completion, EngineError, FinishReason, Sampling
 from t1x.engine.sampler import cut, sample, uniforms
 from t1x.engine.tiled_decoder import TiledDecoder
 from t1x.model.qwen3_moe import Qwen3Moe
+from t1x.model.routing_layout import Experts
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +56,9 @@ class ContinuousBatching:
 
         self._tokens: Indices = np.zeros((slots, context), dtype=np.int64)
         self._logprobs = np.zeros((slots, context), dtype=np.float32)
-        self._routing = np.zeros((slots, context, model.num_hidden_layers, model.num_experts_per_tok), dtype=np.uint8)
+        layout = model.routing_layout
+        assert layout is not None, "its layers have routed experts"
+        self._routing: Experts = np.zeros((slots, context, layout.layers, layout.k), dtype=layout.dtype)
         self._length: Indices = np.zeros(slots, dtype=np.int64)
         """Tokens known."""
         self._cached: Indices = np.zeros(slots, dtype=np.int64)
@@ -66,6 +69,8 @@ class ContinuousBatching:
         self._top_p = np.ones(slots, dtype=np.float64)
         self._top_k: Indices = np.zeros(slots, dtype=np.int64)
         self._seed = np.zeros(slots, dtype=np.uint64)
+        self._forced: Indices = np.full((slots, context), -1, dtype=np.int64)
+        """Ids that are taken instead of sampled; -1 where there is none."""
         self._stops: Indices = np.full((slots, 1), -1, dtype=np.int64)
 
         self._free = set(range(slots))
@@ -142,6 +147,8 @@ class ContinuousBatching:
             raise ValueError(
                 f"session {session}: prompt id {prompt_ids[at]} at {at} is outside the vocabulary of {self._vocabulary}"
             )
+        if sampling.forced_ids is not None:
+            self._check_forced(sampling.forced_ids, min(sampling.max_tokens, self._context - n), session)
         decoding = sampling.decoding
         if sampling.max_tokens < 1 or decoding.temperature < 0 or not 0 < decoding.top_p <= 1 or decoding.top_k < 0:
             raise ValueError(
@@ -156,6 +163,14 @@ class ContinuousBatching:
             )
         if any(r.session == session for r in self._waiting) or self._slot_of.get(session) in self._active:
             raise ValueError(f"session {session} is sampling already; a session samples one completion at a time")
+
+    def _check_forced(self, forced: npt.NDArray[np.int32], room: int, session: str) -> None:
+        if not 1 <= len(forced) <= room:
+            raise ValueError(f"session {session}: {len(forced)} forced ids, but the completion has room for 1 to {room}")
+        outside = np.flatnonzero((forced < 0) | (forced >= self._vocabulary))
+        if len(outside):
+            at = int(outside[0])
+            raise ValueError(f"session {session}: forced id {forced[at]} at {at} is outside the vocabulary of {self._vocabulary}")
 
     def _drive_on(self) -> None:
         if self._failure is None and (self._driver is None or self._driver.done()):
@@ -213,6 +228,10 @@ class ContinuousBatching:
         self._tokens[slot, : len(prompt)] = prompt
         self._cached[slot], self._length[slot] = request.start, len(prompt)
         self._limit[slot] = min(len(prompt) + sampling.max_tokens, self._context)
+        self._forced[slot] = -1
+        if sampling.forced_ids is not None:
+            self._limit[slot] = len(prompt) + len(sampling.forced_ids)
+            self._forced[slot, len(prompt) : self._limit[slot]] = sampling.forced_ids
         self._temperature[slot] = sampling.decoding.temperature
         self._top_p[slot], self._top_k[slot] = sampling.decoding.top_p, sampling.decoding.top_k
         self._seed[slot] = sampling.seed & (2**64 - 1)
@@ -237,21 +256,21 @@ class ContinuousBatching:
         read = np.arange(len(logits)).clip(max=len(slots) - 1)  # logits that mean nothing are sampled from like the last ones
         of, ends = slots[read], rows.ends[read]
         logits = cut(logits, self._temperature[of], self._top_p[of], self._top_k[of])
-        ids, logprobs = sample(logits, self._temperature[of], uniforms(self._seed[of], ends))
+        forced = self._forced[slots, rows.ends]
+        ids, logprobs = sample(logits, self._temperature[of], uniforms(self._seed[of], ends), forced[read])
         sampled = ids.numpy()[: len(slots)]
         self._tokens[slots, rows.ends], self._logprobs[slots, rows.ends] = sampled, logprobs.numpy()[: len(slots)]
         self._cached[slots], self._length[slots] = rows.ends, rows.ends + 1
-        stopped = (self._stops[slots] == sampled[:, None]).any(1)
-        for row in np.flatnonzero(stopped | (rows.ends + 1 >= self._limit[slots])):
+        stopped, full = (self._stops[slots] == sampled[:, None]).any(1), rows.ends + 1 >= self._limit[slots]
+        for row in np.flatnonzero(full | (stopped & (forced < 0))):
             self._complete(self._active[int(slots[row])], "stop" if stopped[row] else "length")
 
     def _complete(self, request: _Request, reason: FinishReason) -> None:
         prompt = len(request.prompt)
         if request in self._waiting:
             self._waiting.remove(request)
-            layers, k = self._routing.shape[2:]
-            empty = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32), np.zeros((0, layers, k), dtype=np.uint8)
-            completion = Completion(*empty, prompt - 1, reason, self.version)
+            empty = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32), self._routing[0, :0].copy()
+            completion = Completion(*empty, prompt - 1, reason, self.version, cached_tokens=prompt - 1)
         else:
             slot = self._slot_of[request.session]
             end = int(self._length[slot])
@@ -262,6 +281,7 @@ class ContinuousBatching:
                 routing_start=request.start,
                 finish_reason=reason,
                 version=self.version,
+                cached_tokens=request.start,
             )
             self._vacate(slot)
         if not request.result.done():

@@ -48,9 +48,15 @@ def cut(
     return kept
 
 
-def sample(logits: Tensor, temperatures: npt.NDArray[np.float32], uniform: npt.NDArray[np.float64]) -> tuple[Tensor, Tensor]:
+def sample(
+    logits: Tensor,
+    temperatures: npt.NDArray[np.float32],
+    uniform: npt.NDArray[np.float64],
+    forced: npt.NDArray[np.int64] | None = None,
+) -> tuple[Tensor, Tensor]:
     """Ids [A] int64 and log-probabilities [A] float32 from float32 logits [A, V], by inversion of the cumulative distribution. Rows
-    of temperature 0 take the most probable id, with its log-probability at temperature 1."""
+    of temperature 0 take the most probable id, with its log-probability at temperature 1. Where `forced` [A] isn't negative it is
+    the id, whatever the distribution."""
     greedy = temperatures == 0
     if not (temperatures == 1).all():
         logits = logits / torch.from_numpy(np.where(greedy, np.float32(1), temperatures)).unsqueeze(1)
@@ -63,4 +69,7 @@ def sample(logits: Tensor, temperatures: npt.NDArray[np.float32], uniform: npt.N
         ids = torch.searchsorted(cumulative, target, right=True)
         if greedy.any():
             ids = torch.where(torch.from_numpy(greedy).unsqueeze(1), logprobs.argmax(-1, keepdim=True), ids)
+    if forced is not None and (forced >= 0).any():
+        instead = torch.from_numpy(forced).unsqueeze(1)
+        ids = torch.where(instead >= 0, instead, ids)
     return ids.squeeze(1), logprobs.gather(1, ids).squeeze(1)

@@ -44,7 +44,7 @@ class TiledDecoder(CachedDecoder):
         attend = _TileAttention(self.keys, self.values, rows)
         ids, positions = (torch.from_numpy(np.pad(each, unread, mode="edge")) for each in (token_ids, rows.starts))
         hidden, experts, _ = self.policy.model.run(ids, positions, attend)
-        return self.policy.logits(self.policy.model.norm(hidden)), torch.stack(experts, 1)[:count].to(torch.uint8)
+        return self.policy.logits(self.policy.model.norm(hidden)), torch.stack(experts, 1)[:count]
 
 
 class _TileAttention:

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,5 +27,21 @@ def test_plays_back_turn_by_turn() -> None:
             await engine.generate(prompt, SAMPLING, "a")
         with pytest.raises(ValueError, match="prompt is empty"):
             await engine.generate(prompt[:0], SAMPLING, "b")
+
+    asyncio.run(main())
+
+
+def test_forced_ids_leave_the_script_as_it_was() -> None:
+    async def main() -> None:
+        engine = ScriptedEngine({"a": [np.array([5, 6, 0], np.int32)]})
+        prompt, ids = np.array([9, 9], np.int32), np.array([7, 8], np.int32)
+        forced = await engine.generate(prompt, replace(SAMPLING, forced_ids=ids), "a")
+        assert (forced.ids.tolist(), forced.finish_reason, forced.routing.shape) == ([7, 8], "length", (3, 0, 0))
+        stopped = await engine.generate(prompt, replace(SAMPLING, forced_ids=np.array([7, 0], np.int32)), "a")
+        assert (stopped.ids.tolist(), stopped.finish_reason) == ([7, 0], "stop")
+        assert (await engine.generate(prompt, SAMPLING, "a")).ids.tolist() == [5, 6, 0]
+        for bad in (ids[:0], np.arange(5, dtype=np.int32)):
+            with pytest.raises(ValueError, match=f"session a: {len(bad)} forced ids, but max_tokens is 4"):
+                await engine.generate(prompt, replace(SAMPLING, forced_ids=bad), "a")
 
     asyncio.run(main())
