@@ -1,0 +1,148 @@
+"""Routing records: what a turn's capture must be, which row may be put in, and what padding holds.
+
+Invariants:
+- a record that isn't exactly what the model's layout says is refused; nothing is filled in silently;
+- a row is looked at once, when it was captured: what a turn costs doesn't depend on the turns before it;
+- a row is substituted only where it predicts no loss token (Eq. 14).
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from t1x.model.routing_layout import Experts, RoutingLayout
+from t1x.trajectory.records import Turn
+from t1x.trajectory.stitcher import RoutingRecordError
+
+BLOCK = 1 << 17
+"""Experts that are compared at a time, so that they stay in the processor's cache."""
+UNLIKELY = 64
+"""Rows of one turn, with k = 1, in which a layer that holds expert 0 alone is taken for one that wasn't recorded."""
+
+
+def check_record(turn: Turn, layout: RoutingLayout | None, earlier: Experts | None = None) -> None:
+    """Raises `RoutingRecordError` unless a turn's capture is a record of `layout`: reaching from `routing_start` to the last id but
+    one, of k distinct experts of the layer a row, in the layout's type. Without a layout it has neither layers nor experts.
+
+    `earlier` [n, layers, k] are rows that earlier turns captured for the first positions of this prompt: what is served from a
+    cache must begin within them or before them, and equal them (invariant 2). Rows that were computed again may differ.
+
+    With k > 1 a layer that wasn't recorded (all zeros) repeats an expert. With k = 1 nothing tells it from the choice of expert 0,
+    but in `UNLIKELY` or more rows of one turn, where a layer of nothing else is refused."""
+    done = turn.completion
+    _check_extent(turn, layout)
+    served = min(max(0, done.cached_tokens - done.routing_start), len(done.routing))
+    known = 0 if earlier is None else min(served, max(0, len(earlier) - done.routing_start))
+    if earlier is not None and known:
+        _check_served(turn, done.routing[:known], earlier[done.routing_start : done.routing_start + known])
+    if layout is not None:
+        _check_experts(turn, layout, known)
+
+
+def substitute(rows: Experts, row: int, loss_mask: npt.NDArray[np.bool_]) -> None:
+    """R[row] <- R[row - 1] (Eq. 14), in place. `loss_mask` [N] of the stream whose rows they are. Raises `RoutingRecordError` where
+    the row predicts a loss token, or none stands before it."""
+    if row < 1 or row + 1 >= len(loss_mask) or loss_mask[row + 1]:
+        why = (
+            "no row stands before it"
+            if row < 1
+            else "it predicts a loss token"
+            if row + 1 < len(loss_mask)
+            else "it predicts no token"
+        )
+        raise RoutingRecordError(f"position {row} has a row of no turn's capture, and {why}: none may be put in its place (Eq. 14)")
+    rows[row] = rows[row - 1]
+
+
+def padding_rows(layout: RoutingLayout, first: int, rows: int) -> Experts:
+    """[rows, layers, k] for padding positions from `first` on: k distinct experts each, the next k of the layer in turn, so that n
+    of them load experts equally (their loads differ by at most 1)."""
+    starts = np.arange(first, first + rows, dtype=np.int64) * layout.k
+    experts = (starts[:, None] + np.arange(layout.k)) % layout.experts
+    return np.repeat(experts[:, None].astype(layout.dtype), layout.layers, axis=1)
+
+
+def repeated_expert(rows: Experts) -> tuple[int, int] | None:
+    """(row, layer) of [n, layers, k] in which an expert stands twice; None where there is none.
+
+    All slots are compared with those `shift` behind them in one stretch of memory, and a mask keeps the pairs of one row and layer:
+    eight times faster than slot by slot, ten times than sorting."""
+    n, layers, k = rows.shape
+    flat = rows.reshape(-1)
+    step = max(1, BLOCK // max(1, k)) * k
+    for start in range(0, flat.size if k > 1 else 0, step):
+        block = flat[start : start + step]
+        for shift in range(1, k):
+            same = block[shift:] == block[:-shift]
+            same &= _within(k, shift, step)[: len(same)]
+            if same.any():
+                at = (start + int(same.argmax())) // k
+                return divmod(at, layers)
+    return None
+
+
+@lru_cache(maxsize=64)
+def _within(k: int, shift: int, size: int) -> npt.NDArray[np.bool_]:
+    """[size]: whether slot i and slot i + shift are of the same k."""
+    return np.tile(np.arange(k) < k - shift, size // k)
+
+
+def _check_extent(turn: Turn, layout: RoutingLayout | None) -> None:
+    routing, start = turn.completion.routing, turn.completion.routing_start
+    due = len(turn.prompt_ids) + len(turn.completion.ids) - 1
+    if routing.ndim != 3:
+        raise _refused(turn, f"its routing has the shape {routing.shape}, not [rows, layers, k]")
+    expected = (0, 0) if layout is None else (layout.layers, layout.k)
+    if routing.shape[1:] != expected:
+        hint = "the engine and the model that is trained differ" if layout and routing.shape[1:] != (0, 0) else _absent(layout)
+        raise _refused(turn, f"its routing is of [layers, k] = {list(routing.shape[1:])} where {list(expected)} is due; {hint}")
+    if layout is not None and routing.dtype != layout.dtype:
+        raise _refused(turn, f"its routing is of type {routing.dtype} where {layout.dtype} is due ({layout.experts} experts)")
+    if start < 0 or start + len(routing) != due:
+        absent = layout is not None and not len(routing) and due > start
+        kind = "absent" if absent else "short" if start + len(routing) < due else "long"
+        raise _refused(
+            turn,
+            f"its routing is {kind}: rows from position {start} to {start + len(routing)}, where prompt and completion have {due} "
+            f"(all ids but the last){'; ' + _absent(layout) if absent else ''}",
+        )
+
+
+def _check_served(turn: Turn, again: Experts, earlier: Experts) -> None:
+    differs = (again != earlier).any(axis=(1, 2))
+    if differs.any():
+        row = int(differs.argmax())
+        layer = int((again[row] != earlier[row]).any(axis=1).argmax())
+        raise _refused(
+            turn,
+            f"position {turn.completion.routing_start + row}, layer {layer}: the cache served experts {again[row, layer].tolist()}, "
+            f"but {earlier[row, layer].tolist()} were captured before; the cache isn't of this session's ids and policy version",
+        )
+
+
+def _check_experts(turn: Turn, layout: RoutingLayout, known: int) -> None:
+    rows, first = turn.completion.routing[known:], turn.completion.routing_start + known
+    if layout.experts <= np.iinfo(layout.dtype).max and rows.size and rows.max() >= layout.experts:
+        row, layer, _ = np.argwhere(rows >= layout.experts)[0]
+        raise _refused(turn, f"position {first + row}, layer {layer}: {rows[row, layer].tolist()} of {layout.experts} experts")
+    if (found := repeated_expert(rows)) is not None:
+        row, layer = found
+        zeros = "; nothing was recorded for that layer" if not rows[row, layer].any() else ""
+        raise _refused(turn, f"position {first + row}, layer {layer}: experts {rows[row, layer].tolist()} aren't distinct{zeros}")
+    if layout.k == 1 and len(rows) >= UNLIKELY and not (used := rows.any(axis=(0, 2))).all():
+        raise _refused(
+            turn,
+            f"positions {first} to {first + len(rows) - 1}, layer {used.argmin()}: nothing but expert 0; nothing was recorded for "
+            f"that layer, or its router has collapsed",
+        )
+
+
+def _absent(layout: RoutingLayout | None) -> str:
+    if layout is None:
+        return "the model has no experts, or nobody asked for them"
+    return "let the engine return the routed experts"
+
+
+def _refused(turn: Turn, what: str) -> RoutingRecordError:
+    return RoutingRecordError(f"turn {turn.index}: {what}")
