@@ -61,6 +61,8 @@ class MegatronPlan(ShardingPlan):
     state (report, section 7.1)."""
     expert_tensor: Degree = 1
     """Shards of every expert's matrices (not stated in the report)."""
+    granularity: Degree = 128
+    """ν: a context shard's packed tokens are padded to a multiple of τν (report, section 12.3; its value isn't stated)."""
 
     @property
     def devices(self) -> int:

@@ -68,7 +68,7 @@ def repeated_expert(rows: Experts) -> tuple[int, int] | None:
 
     All slots are compared with those `shift` behind them in one stretch of memory, and a mask keeps the pairs of one row and layer:
     eight times faster than slot by slot, ten times than sorting."""
-    n, layers, k = rows.shape
+    _, layers, k = rows.shape
     flat = rows.reshape(-1)
     step = max(1, BLOCK // max(1, k)) * k
     for start in range(0, flat.size if k > 1 else 0, step):
@@ -116,8 +116,8 @@ def _check_served(turn: Turn, again: Experts, earlier: Experts) -> None:
         layer = int((again[row] != earlier[row]).any(axis=1).argmax())
         raise _refused(
             turn,
-            f"position {turn.completion.routing_start + row}, layer {layer}: the cache served experts {again[row, layer].tolist()}, "
-            f"but {earlier[row, layer].tolist()} were captured before; the cache isn't of this session's ids and policy version",
+            f"position {turn.completion.routing_start + row}, layer {layer}: the cache served {again[row, layer].tolist()}, but "
+            f" {earlier[row, layer].tolist()} were captured before; the cache isn't of this session's ids and policy version",
         )
 
 

@@ -129,7 +129,7 @@ def test_rows_that_a_cache_served_equal_the_earlier_ones():
     turn.completion.routing[:6] = earlier[:6]
     check_record(turn, LAYOUT, earlier)
     turn.completion.routing[4, 2] = turn.completion.routing[4, 2, ::-1]
-    with pytest.raises(RoutingRecordError, match="turn 7: position 4, layer 2: the cache served experts"):
+    with pytest.raises(RoutingRecordError, match="turn 7: position 4, layer 2: the cache served"):
         check_record(turn, LAYOUT, earlier)
     check_record(with_routing(turn, turn.completion.routing, cached_tokens=4), LAYOUT, earlier)  # computed again: may differ
     turn.completion.routing[5, 0] = 3
