@@ -17,3 +17,4 @@ class StoredTrial:
     """What its verifier says; None where it wasn't verified."""
     turns: tuple[Turn, ...]
     trajectories: tuple[Trajectory, ...]
+    """Empty for one that is invalid or sampled nothing: there is nothing to audit then."""
