@@ -184,7 +184,7 @@ HF_LAYER_NAMES = {
     "input_norm.weight": "input_layernorm.weight",
     "attention.output.weight": "self_attn.o_proj.weight",
     "post_attention_norm.weight": "post_attention_layernorm.weight",
-    "moe.router.weight": "mlp.gate.weight",
+    "moe.router.wrapped.weight": "mlp.gate.weight",
 }
 
 

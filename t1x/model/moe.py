@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from t1x.model.experts import SortedExperts
+from t1x.model.replay import ReplayableRouter
 
 if TYPE_CHECKING:
     from t1x.model.qwen3_moe import Qwen3Moe
@@ -34,22 +35,17 @@ class MoeLayer(nn.Module):
 
     def __init__(self, config: "Qwen3Moe") -> None:
         super().__init__()
-        self.k, self.normalize = config.num_experts_per_tok, config.norm_topk_prob
         experts, width, hidden = config.num_experts, config.moe_intermediate_size, config.hidden_size
-        self.router = nn.Linear(hidden, experts, bias=False)
+        projection = nn.Linear(hidden, experts, bias=False)
+        self.router = ReplayableRouter(projection, config.num_experts_per_tok, config.norm_topk_prob)
         self.gate_up = nn.Parameter(torch.empty(experts, 2 * width, hidden))
         """[E, 2F, D]: rows of the gate projection, then of the up projection."""
         self.down = nn.Parameter(torch.empty(experts, width, hidden))
         """[E, F, D]: the down projection, transposed."""
 
-    def forward(self, x: Tensor, replayed: Tensor | None) -> Routed:
-        """x [N, D]; `replayed` [N, k] takes the place of the router's own top-k. The weights of the chosen experts come from the
-        live logits either way (Eq. 12): softmax over the chosen where the model normalises, their share of the full softmax
-        otherwise."""
-        logits = self.router(x).float()
-        chosen = logits.topk(self.k).indices if replayed is None else replayed
-        weights = logits.gather(1, chosen).softmax(-1) if self.normalize else logits.softmax(-1).gather(1, chosen)
-        weights = weights.to(x.dtype)
+    def forward(self, x: Tensor) -> Routed:
+        """x [N, D]"""
+        logits, weights, chosen = self.router(x)
         few = len(x) <= DENSE_TOKENS.get(x.dtype, 0) and torch.is_inference_mode_enabled()
         mixed = self._all_experts(x, chosen, weights) if few else SortedExperts.apply(x, chosen, weights, self.gate_up, self.down)
         return Routed(mixed, chosen, logits)

@@ -98,7 +98,7 @@ class Qwen3Moe(Model):
         return self.num_experts
 
     @property
-    def routing_layout(self) -> RoutingLayout | None:
+    def routing_layout(self) -> RoutingLayout:
         return RoutingLayout(self.num_hidden_layers, self.num_experts_per_tok, self.num_experts)
 
     @model_validator(mode="after")

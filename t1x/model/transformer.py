@@ -12,8 +12,6 @@ from torch.nn import functional as F
 from t1x.model.attention import Attend, Attention, RotaryTable
 from t1x.model.moe import MoeLayer, Routed
 from t1x.model.norm import RMSNorm
-from t1x.model.replay import RoutingReplay
-from t1x.model.router import RouterMode
 
 if TYPE_CHECKING:
     from t1x.model.qwen3_moe import Qwen3Moe
@@ -40,10 +38,10 @@ class DecoderLayer(nn.Module):
         self.post_attention_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.moe = MoeLayer(config)
 
-    def forward(self, x: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, layer: int, replayed: Tensor | None) -> Routed:
+    def forward(self, x: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, layer: int) -> Routed:
         """x [N, D] to the same."""
         x = x + self.attention(self.input_norm(x), rotary, attend, layer)
-        mixed = self.moe(self.post_attention_norm(x), replayed)
+        mixed: Routed = self.moe(self.post_attention_norm(x))
         return mixed._replace(hidden=x + mixed.hidden)
 
 
@@ -72,7 +70,7 @@ class Decoder(nn.Module):
             attention, moe = layer.attention, layer.moe
             draw(attention.qkv.weight, config.linear_init_gain / math.sqrt(config.hidden_size))
             draw(attention.output.weight, residual * config.linear_init_gain / math.sqrt(attention.output.in_features))
-            draw(moe.router.weight, config.router_init_std)
+            draw(moe.router.get_parameter("wrapped.weight"), config.router_init_std)
             draw(moe.gate_up, config.linear_init_gain / math.sqrt(config.hidden_size))
             draw(moe.down, residual * config.linear_init_gain / math.sqrt(config.moe_intermediate_size))
 
@@ -81,17 +79,14 @@ class Decoder(nn.Module):
         token_ids: Tensor,
         *,
         lengths: Sequence[int] | None = None,
-        routing: Tensor | None = None,
-        mode: RouterMode = RouterMode.FREE,
         keep: Tensor | None = None,
     ) -> ModelOutput:
         """One pass over sequences, each attending to itself alone.
 
         `token_ids` int64: [N], sequences of the given `lengths` one after the other, or [B, T], equally long ones (right-padded,
-        since attention is causal: what stands after a sequence's end never touches it). `routing` [*shape of token_ids, layers, k]
-        integers, required by the replay modes and refused by `FREE`; rows of padding hold any k distinct experts.
-        `REPLAY_NO_GRAD` computes without gradient whatever the caller's mode. `keep`, bool of token_ids' shape: positions whose
-        hidden state is wanted. Raises `ValueError` for a longer sequence than the model's or a record that is malformed.
+        since attention is causal: what stands after a sequence's end never touches it). Experts are those of the record where a
+        `RoutingReplay` runs. `keep`, bool of token_ids' shape: positions whose hidden state is wanted. Raises `ValueError` for a
+        longer sequence than the model's.
         """
         config, shape = self.config, token_ids.shape
         lengths = [shape[1]] * shape[0] if lengths is None else lengths
@@ -100,28 +95,12 @@ class Decoder(nn.Module):
             raise ValueError(
                 f"sequences of {max(lengths)} tokens exceed max_position_embeddings ({config.max_position_embeddings})"
             )
-        if (routing is None) is not (mode is RouterMode.FREE):
-            raise ValueError(f"router mode {mode} {'needs a' if routing is None else 'takes no'} routing record")
-        replay = None
-        if routing is not None:
-            replay = RoutingReplay(
-                routing,
-                shape=shape,
-                layers=config.num_hidden_layers,
-                k=config.num_experts_per_tok,
-                num_experts=config.num_experts,
-            )
-        with torch.set_grad_enabled(torch.is_grad_enabled() and mode is not RouterMode.REPLAY_NO_GRAD):
-            positions = torch.cat([torch.arange(length, device=token_ids.device) for length in lengths])
-            hidden, experts, logits = self.run(token_ids.flatten(), positions, _within(lengths), replay)
-            hidden = self.norm(hidden.view(*shape, -1) if keep is None else hidden[keep.flatten()])
-        if replay is not None:
-            replay.finish()
+        positions = torch.cat([torch.arange(length, device=token_ids.device) for length in lengths])
+        hidden, experts, logits = self.run(token_ids.flatten(), positions, _within(lengths))
+        hidden = self.norm(hidden.view(*shape, -1) if keep is None else hidden[keep.flatten()])
         return ModelOutput(hidden, torch.stack(experts, 1).view(*shape, len(self.layers), -1), tuple(logits))
 
-    def run(
-        self, token_ids: Tensor, positions: Tensor, attend: Attend, replay: RoutingReplay | None = None
-    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    def run(self, token_ids: Tensor, positions: Tensor, attend: Attend) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Tokens [N] at positions [N] through all layers: hidden states [N, D] before the final norm, and each layer's experts [N,
         k] and router logits [N, E]."""
         x = self.embed_tokens(token_ids)
@@ -129,7 +108,7 @@ class Decoder(nn.Module):
         rotary = cos.to(x.dtype), sin.to(x.dtype)
         experts, logits = [], []
         for index, layer in enumerate(self.layers):
-            routed = layer(x, rotary, attend, index, None if replay is None else replay.take(index, len(x)))
+            routed = layer(x, rotary, attend, index)
             x = routed.hidden
             experts.append(routed.experts)
             logits.append(routed.logits)
@@ -173,12 +152,10 @@ class MoeTransformer(nn.Module):
         token_ids: Tensor,
         *,
         lengths: Sequence[int] | None = None,
-        routing: Tensor | None = None,
-        mode: RouterMode = RouterMode.FREE,
         keep: Tensor | None = None,
     ) -> ModelOutput:
         """See `Decoder.forward`."""
-        output: ModelOutput = self.model(token_ids, lengths=lengths, routing=routing, mode=mode, keep=keep)
+        output: ModelOutput = self.model(token_ids, lengths=lengths, keep=keep)
         return output
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.harness.records import EndedBy
+from t1x.model.routing_layout import Experts, RoutingLayout
 from t1x.rollout.records import Trial
 from t1x.trajectory.records import Trajectory
+from t1x.trajectory.routing import repeated_expert
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,19 @@ class Batch:
         """[M]: the policy version that sampled each loss token."""
         return np.concatenate([_versions(trajectory)[trajectory.loss_mask] for trajectory in self.trajectories])
 
+    def require_records(self, layout: RoutingLayout) -> None:
+        """Raises `ValueError` naming sample, row and layer unless all routing rows can be replayed by a model of this layout. They
+        are looked at once, however many passes replay them."""
+        if layout not in self._replayable_by:
+            for index, trajectory in enumerate(self.trajectories):
+                if flaw := _record_flaw(trajectory.routed_experts, layout):
+                    raise ValueError(f"sample {index}: {flaw}")
+            self._replayable_by.add(layout)
+
+    @cached_property
+    def _replayable_by(self) -> set[RoutingLayout]:
+        return set()
+
     def minibatches(self, parts: int, epoch: int) -> list[npt.NDArray[np.int64]]:
         """Sample indices of each optimizer step of one pass: a seeded permutation cut into at most `parts` near-equal parts, the
         same whenever it is asked for."""
@@ -125,6 +140,21 @@ def _flaw(trajectory: Trajectory, like: Trajectory) -> str:
     if not trajectory.temperature > 0:
         return f"sampled at temperature {trajectory.temperature}; training needs one above 0"
     return ""
+
+
+def _record_flaw(rows: Experts, layout: RoutingLayout) -> str:
+    """What keeps routing rows [N, layers, k] from being replayed, "" where nothing does."""
+    if rows.shape[1:] != (layout.layers, layout.k):
+        return f"routing rows of [layers, k] = {list(rows.shape[1:])}, the model has {[layout.layers, layout.k]}"
+    if rows.size and rows.max() >= layout.experts:
+        row, layer, _ = np.argwhere(rows >= layout.experts)[0]
+    elif (repeated := repeated_expert(rows)) is not None:
+        row, layer = repeated
+    else:
+        return ""
+    return (
+        f"routing row {row}, layer {layer} holds {rows[row, layer].tolist()}, not {layout.k} distinct experts of {layout.experts}"
+    )
 
 
 def _versions(trajectory: Trajectory) -> npt.NDArray[np.int64]:

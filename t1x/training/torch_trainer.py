@@ -8,6 +8,7 @@ Invariants:
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from t1x.model.checkpoint import load_hf, to_hf
+from t1x.model.replay import RoutingReplay
 from t1x.model.router import RouterMode
 from t1x.model.transformer import MoeTransformer
 from t1x.model.value import ValueModel
@@ -76,6 +78,8 @@ class TorchTrainerWorker:
                 f"the batch was sampled by policy versions {versions}, of which {missing} aren't retained; the actor is at version "
                 f"{self.version}, retained are {there or 'none'}. Sample from newer weights or retain them longer"
             )
+        if mode is not RouterMode.FREE:
+            batch.require_records(self.actor.config.routing_layout)
         logprobs = np.zeros(batch.loss_tokens)
         for version in versions:
             actor = self.actor if version == self.version else self._retained.restored(version)
@@ -119,6 +123,8 @@ class TorchTrainerWorker:
     ) -> dict[str, float]:
         update, optimizer = self.algorithm.actor, self.actor_optimizer
         assert update.objective.off_policy <= (behaviour_logprobs is not None), "its log-probabilities were asked for"
+        if mode is not RouterMode.FREE:
+            batch.require_records(self.actor.config.routing_layout)
         metrics, skipped, lr = StepMetrics(), optimizer.skipped, optimizer.lr
         current = np.zeros(batch.loss_tokens)
         if behaviour_logprobs is not None:
@@ -127,17 +133,21 @@ class TorchTrainerWorker:
         for step, part in enumerate(_steps(batch, update)):
             weights = loss_weights(batch, part, update.normalizer)
             for micro in self._microbatches(batch, part):
-                logprobs, entropy = self._logprobs(self.actor, micro, mode)
-                if not len(micro.places):
-                    logprobs.sum().backward()  # 0: for the other ranks' sake
-                    continue
-                advantage = _at(micro.places, advantages, logprobs)
-                old = None if behaviour_logprobs is None else _at(micro.places, behaviour_logprobs, logprobs)
-                losses = update.objective.losses(logprobs, old, advantage, self._tensor(micro.samples))
-                (losses.losses * _at(micro.places, weights, logprobs)).sum().backward()
-                metrics.add(loss=losses.losses, entropy=entropy, **losses.watched)
-                if step == 0:
-                    current[micro.places] = logprobs.detach().cpu().numpy()
+                replay = self._replay(self.actor, micro, mode)
+                logprobs, entropy = self._logprobs(self.actor, micro, replay)
+                if len(micro.places):
+                    advantage = _at(micro.places, advantages, logprobs)
+                    old = None if behaviour_logprobs is None else _at(micro.places, behaviour_logprobs, logprobs)
+                    losses = update.objective.losses(logprobs, old, advantage, self._tensor(micro.samples))
+                    total = (losses.losses * _at(micro.places, weights, logprobs)).sum()
+                    metrics.add(loss=losses.losses, entropy=entropy, **losses.watched)
+                    if step == 0:
+                        current[micro.places] = logprobs.detach().cpu().numpy()
+                else:
+                    total = logprobs.sum()  # 0: for the other ranks' sake
+                total.backward()
+                if replay is not None:
+                    replay.finish()
             self._ranks.add_up(self.actor.parameters())
             lr = optimizer.lr
             metrics.add(grad_norm=torch.tensor([optimizer.step()]))
@@ -209,14 +219,17 @@ class TorchTrainerWorker:
         for micro in self._microbatches(batch, samples):
             wanted = slice(None) if where is None else where[micro.places]
             if where is None or where[micro.places].any() or self._ranks.fully_sharded:
-                into[micro.places[wanted]] = self._logprobs(actor, micro, mode)[0].cpu().numpy()[wanted]
+                replay = self._replay(actor, micro, mode)
+                into[micro.places[wanted]] = self._logprobs(actor, micro, replay)[0].cpu().numpy()[wanted]
         self._ranks.settle(actor)
 
-    def _logprobs(self, actor: MoeTransformer, micro: MicroBatch, mode: RouterMode) -> tuple[Tensor, Tensor]:
+    def _replay(self, actor: MoeTransformer, micro: MicroBatch, mode: RouterMode) -> RoutingReplay | None:
+        return None if mode is RouterMode.FREE else RoutingReplay(actor, self._tensor(micro.routing), mode)
+
+    def _logprobs(self, actor: MoeTransformer, micro: MicroBatch, replay: RoutingReplay | None) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies, [m] each."""
-        routing = None if mode is RouterMode.FREE else self._tensor(micro.routing)
-        token_ids, keep = self._tensor(micro.token_ids), self._tensor(micro.keep)
-        hidden = actor(token_ids, lengths=micro.lengths, routing=routing, mode=mode, keep=keep).hidden
+        with replay or nullcontext():
+            hidden = actor(self._tensor(micro.token_ids), lengths=micro.lengths, keep=self._tensor(micro.keep)).hidden
         return token_logprobs(actor.logits(hidden), self._tensor(micro.targets), self._tensor(micro.temperatures))
 
     def _values(self, critic: ValueModel, micro: MicroBatch) -> Tensor:

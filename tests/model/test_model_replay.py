@@ -1,11 +1,12 @@
 """Routing replay: the selection from the record, all else from the live logits."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import Qwen3MoeForCausalLM
 
@@ -14,6 +15,7 @@ from t1x.model.moe import DENSE_TOKENS, MoeLayer
 from t1x.model.qwen3_moe import Qwen3Moe
 from t1x.model.replay import RoutingReplay
 from t1x.model.router import RouterMode
+from t1x.model.transformer import ModelOutput
 
 torch.set_num_threads(1)
 
@@ -36,6 +38,12 @@ def spec(normalize: bool = True) -> Qwen3Moe:
     )
 
 
+def replayed(model: nn.Module, ids: Tensor, record: Tensor, mode: RouterMode = RouterMode.REPLAY_WITH_GRAD, **how) -> ModelOutput:
+    """A forward pass."""
+    with RoutingReplay(model, record, mode):
+        return model(ids, **how)
+
+
 def any_record(*shape: int) -> Tensor:
     """Distinct random experts in random order."""
     return torch.rand(*shape, 5, generator=torch.Generator().manual_seed(4)).argsort(-1)[..., :2]
@@ -44,7 +52,7 @@ def any_record(*shape: int) -> Tensor:
 def one_token_at_a_time(layer: MoeLayer, x: Tensor, record: Tensor, normalize: bool) -> Tensor:
     rows = []
     for token, experts in zip(x, record.tolist(), strict=True):
-        logits = layer.router.weight @ token
+        logits = layer.router.wrapped.weight @ token
         shares = logits.exp() / logits.exp().sum()
         total = sum(shares[e] for e in experts) if normalize else 1.0
         row = torch.zeros_like(token)
@@ -60,18 +68,21 @@ def test_forced_experts_output_and_gradients(normalize: bool) -> None:
     layer = spec(normalize).build(seed=0).model.layers[0].moe
     record, weights = any_record(30), torch.randn(30, 16, generator=torch.Generator().manual_seed(1))
     results = []
-    for compute in (lambda x: layer(x, record).hidden, lambda x: one_token_at_a_time(layer, x, record, normalize)):
+    for compute in (
+        lambda x: replayed(layer, x, record[:, None]).hidden,
+        lambda x: one_token_at_a_time(layer, x, record, normalize),
+    ):
         layer.zero_grad()
         x = torch.randn(30, 16, generator=torch.Generator().manual_seed(2), requires_grad=True)
         out = compute(x)
         (out * weights).sum().backward()
         results.append([out, x.grad, *(p.grad.clone() for p in layer.parameters())])
     assert results[1][2].abs().max() > 1e-2, "the router's gradient"
-    for ours, reference in zip(*results, strict=True):
-        torch.testing.assert_close(ours, reference, atol=1e-5, rtol=1e-5)
+    for found, reference in zip(*results, strict=True):
+        torch.testing.assert_close(found, reference, atol=1e-5, rtol=1e-5)
     with torch.inference_mode():
         assert len(x) <= DENSE_TOKENS[x.dtype]
-        torch.testing.assert_close(layer(x, record).hidden, results[1][0], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(replayed(layer, x, record[:, None]).hidden, results[1][0], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -89,14 +100,14 @@ def test_whole_model_against_transformers_with_forced_experts(normalize: bool, t
             return logits, scores / scores.sum(-1, keepdim=True) if normalize else scores, forced
 
         layer.mlp.gate.forward = gate
-    output = model(ids, routing=record, mode=RouterMode.REPLAY_WITH_GRAD)
+    output = replayed(model, ids, record)
     logits, reference = model.logits(output.hidden), theirs(ids).logits
     torch.testing.assert_close(logits, reference, atol=1e-5, rtol=0)
     assert torch.equal(output.routed_experts, record)
     for out in (logits, reference):
         F.cross_entropy(out[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
     for ours, other in zip(model.model.layers, theirs.model.layers, strict=True):
-        torch.testing.assert_close(ours.moe.router.weight.grad, other.mlp.gate.weight.grad, atol=1e-5, rtol=0)
+        torch.testing.assert_close(ours.moe.router.wrapped.weight.grad, other.mlp.gate.weight.grad, atol=1e-5, rtol=0)
         torch.testing.assert_close(ours.attention.output.weight.grad, other.self_attn.o_proj.weight.grad, atol=1e-5, rtol=0)
         assert other.mlp.gate.weight.grad.abs().max() > 1e-3
 
@@ -104,7 +115,7 @@ def test_whole_model_against_transformers_with_forced_experts(normalize: bool, t
 def test_replaying_a_free_pass_repeats_it() -> None:
     model, ids = spec().build(seed=0), torch.randint(0, 50, (3, 11), generator=torch.Generator().manual_seed(3))
     free = model(ids)
-    again = model(ids, routing=free.routed_experts.to(torch.uint8), mode=RouterMode.REPLAY_WITH_GRAD)
+    again = replayed(model, ids, free.routed_experts.to(torch.uint8))
     assert torch.equal(again.hidden, free.hidden)
 
 
@@ -112,14 +123,14 @@ def test_passes_with_and_without_gradient_give_the_same_bits() -> None:
     """Else the version skew of a synchronous step would not be exactly 0."""
     model, ids, record = spec().build(seed=0), torch.randint(0, 50, (3, 11)), any_record(3, 11, 2)
     keep = torch.rand(3, 11) < 0.5
-    with_gradient = model(ids, routing=record, mode=RouterMode.REPLAY_WITH_GRAD, keep=keep)
-    without = model(ids, routing=record, mode=RouterMode.REPLAY_NO_GRAD, keep=keep)
+    with_gradient = replayed(model, ids, record, keep=keep)
+    without = replayed(model, ids, record, RouterMode.REPLAY_NO_GRAD, keep=keep)
     assert torch.equal(model.logits(with_gradient.hidden), model.logits(without.hidden))
 
 
 def test_replay_without_gradient_has_none() -> None:
     model, ids = spec().build(seed=0), torch.zeros(1, 4, dtype=torch.long)
-    output = model(ids, routing=any_record(1, 4, 2), mode=RouterMode.REPLAY_NO_GRAD)
+    output = replayed(model, ids, any_record(1, 4, 2), RouterMode.REPLAY_NO_GRAD)
     assert not output.hidden.requires_grad
     assert torch.is_grad_enabled()
 
@@ -127,14 +138,14 @@ def test_replay_without_gradient_has_none() -> None:
 def test_padding_never_touches_a_sequence_and_keep_selects() -> None:
     model, ids = spec().build(seed=0), torch.randint(0, 50, (2, 12), generator=torch.Generator().manual_seed(3))
     record = any_record(2, 12, 2)
-    alone = model(ids[1:, :7], routing=record[1:, :7], mode=RouterMode.REPLAY_WITH_GRAD)
+    alone = replayed(model, ids[1:, :7], record[1:, :7])
     padded_ids, padded_record = ids.clone(), record.clone()
     padded_ids[1, 7:], padded_record[1, 7:] = 0, torch.tensor([3, 4])
     keep = torch.zeros(2, 12, dtype=torch.bool)
     keep[0, 2] = keep[1, [0, 6]] = True
-    padded = model(padded_ids, routing=padded_record, mode=RouterMode.REPLAY_WITH_GRAD)
+    padded = replayed(model, padded_ids, padded_record)
     torch.testing.assert_close(padded.hidden[1, :7], alone.hidden[0], atol=1e-6, rtol=1e-5)
-    kept = model(padded_ids, routing=padded_record, mode=RouterMode.REPLAY_WITH_GRAD, keep=keep)
+    kept = replayed(model, padded_ids, padded_record, keep=keep)
     assert kept.hidden.shape == (3, 16)
     torch.testing.assert_close(kept.hidden, padded.hidden[keep], atol=1e-6, rtol=1e-5)
 
@@ -148,8 +159,8 @@ def test_packed_sequences_are_each_alone(lengths: list[int], replay: bool) -> No
     keep[0] = True
 
     def run(part: slice, **packed: list[int]) -> torch.Tensor:
-        routing = {"routing": record[part], "mode": RouterMode.REPLAY_WITH_GRAD} if replay else {}
-        output = model(ids[part], keep=keep[part], **({"lengths": [part.stop - part.start]} | packed), **routing)
+        with RoutingReplay(model, record[part]) if replay else nullcontext():
+            output = model(ids[part], keep=keep[part], **({"lengths": [part.stop - part.start]} | packed))
         assert output.routed_experts.shape == (part.stop - part.start, 2, 2)
         return output.hidden
 
@@ -164,44 +175,13 @@ def test_packed_sequences_are_each_alone(lengths: list[int], replay: bool) -> No
     torch.testing.assert_close(gradients[1], gradients[0], atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("experts", "what"),
-    [
-        ([2, 2], "sequence 1, row 3, layer 0 holds an expert twice"),
-        ([0, 5], "sequence 1, row 3, layer 0 is not an expert"),
-        ([-1, 0], "-1"),
-    ],
-)
-def test_malformed_records_are_refused_by_place(experts: list[int], what: str) -> None:
-    record = any_record(2, 6, 2)
-    record[1, 3, 0] = torch.tensor(experts)
-    model, ids = spec().build(seed=0), torch.zeros(2, 6, dtype=torch.long)
-    with pytest.raises(ValueError, match=what):
-        model(ids, routing=record, mode=RouterMode.REPLAY_NO_GRAD)
-    with pytest.raises(ValueError, match=what.replace("sequence 1, row 3", "row 9")):
-        model(ids.flatten(), lengths=[2, 10], routing=record.flatten(0, 1), mode=RouterMode.REPLAY_NO_GRAD)
+def test_records_of_another_shape_or_type_are_refused() -> None:
+    model = spec().build(seed=0)
+    for record in (any_record(6, 3), any_record(6, 2)[..., :1], any_record(6, 2)[0], any_record(6, 2).float()):
+        with pytest.raises(ValueError, match=r"integers of shape \[tokens, layers, k\] = \[tokens, 2, 2\], got"):
+            RoutingReplay(model, record)
 
 
-def test_records_and_modes_go_together() -> None:
-    model, ids = spec().build(seed=0), torch.zeros(2, 6, dtype=torch.long)
-    with pytest.raises(ValueError, match="needs a routing record"):
-        model(ids, mode=RouterMode.REPLAY_WITH_GRAD)
-    with pytest.raises(ValueError, match="takes no routing record"):
-        model(ids, routing=any_record(2, 6, 2))
-    with pytest.raises(ValueError, match=r"shape \(2, 6, 2, 2\)"):
-        model(ids, routing=any_record(2, 5, 2), mode=RouterMode.REPLAY_WITH_GRAD)
+def test_a_sequence_may_not_be_longer_than_the_model_allows() -> None:
     with pytest.raises(ValueError, match="exceed max_position_embeddings"):
-        model(torch.zeros(1, 65, dtype=torch.long))
-
-
-def test_every_layer_takes_its_rows_once() -> None:
-    replay = RoutingReplay(any_record(2, 6, 2), shape=(2, 6), layers=2, k=2, num_experts=5)
-    assert replay.take(0, 12).shape == (12, 2)
-    with pytest.raises(RuntimeError, match=r"layers \[1\] consumed no rows"):
-        replay.finish()
-    with pytest.raises(RuntimeError, match="layer 0 consumed its rows twice"):
-        replay.take(0, 12)
-    with pytest.raises(RuntimeError, match="asked for 11 rows"):
-        replay.take(1, 11)
-    replay.take(1, 12)
-    replay.finish()
+        spec().build(seed=0)(torch.zeros(1, 65, dtype=torch.long))

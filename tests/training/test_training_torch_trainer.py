@@ -1,5 +1,6 @@
 import copy
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from t1x.model.checkpoint import to_hf
+from t1x.model.replay import RoutingReplay
 from t1x.model.router import RouterMode
 from t1x.training.batch import Batch
 from t1x.training.grpo import GRPO
@@ -41,18 +43,17 @@ def in_optimizer_order(network):
     return sorted(network.parameters(), key=lambda parameter: parameter.ndim <= 1)
 
 
-def alone(trajectory, network, **routing):
+def alone(trajectory, network):
     """The network over one sample without padding or selection."""
-    return network(torch.tensor(trajectory.token_ids).long()[None], **routing)
+    return network(torch.tensor(trajectory.token_ids).long()[None])
 
 
 def slow_logprobs(actor, trajectory, replay):
     """Of the loss tokens of one sample, one at a time."""
-    routing = {}
-    if replay:
-        rows = torch.tensor(np.concatenate([trajectory.routed_experts, trajectory.routed_experts[-1:]]))[None]
-        routing = {"routing": rows, "mode": RouterMode.REPLAY_WITH_GRAD}
-    logits = actor.logits(alone(trajectory, actor, **routing).hidden)[0] / trajectory.temperature
+    rows = torch.tensor(np.concatenate([trajectory.routed_experts, trajectory.routed_experts[-1:]]))[None]
+    with RoutingReplay(actor, rows) if replay else nullcontext():
+        hidden = alone(trajectory, actor).hidden
+    logits = actor.logits(hidden)[0] / trajectory.temperature
     positions = np.flatnonzero(trajectory.loss_mask)
     return torch.stack([logits[j - 1, int(trajectory.token_ids[j])] - torch.logsumexp(logits[j - 1], 0) for j in positions])
 
