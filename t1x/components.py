@@ -8,6 +8,7 @@ import t1x.campaign.grid
 import t1x.campaign.guards
 import t1x.campaign.runtime
 import t1x.campaign.start
+import t1x.campaign.stored_trajectories
 import t1x.campaign.suite
 import t1x.engine.embedded
 import t1x.engine.sglang

@@ -9,6 +9,7 @@ from t1x.campaign.deadlines import with_deadlines
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.outcome import ScoreJournal
 from t1x.campaign.progress import ProgressReport
+from t1x.campaign.trajectory_store import TrajectoryStore
 from t1x.engine.protocol import Decoding, EngineWorker
 from t1x.harness.harness import Harness
 from t1x.model.transformer import MoeTransformer
@@ -54,6 +55,8 @@ class TrainingAssembly(Assembly):
     """Training tasks."""
     steps: int
     """Training steps that are due in all."""
+    stored: TrajectoryStore
+    """Takes the trials of each batch."""
 
 
 def trial_runner(

@@ -213,6 +213,7 @@ class _Loop:
             "log_bytes": self._assembly.tracked.position,
         }
         state = {"standing": standing, "trainer": self._trainer.state_dict(), "pending": _stored(self._pending)}
+        self._assembly.stored.finish()
         self._outcome.checkpoint = self._store.save(Checkpoint(name, self._warmups + self._steps, networks, state))
 
     async def restore(self, checkpoint: Checkpoint) -> None:
@@ -223,6 +224,7 @@ class _Loop:
         self._warmups, self._steps = standing["warmups"], standing["steps"]
         self._rollouts.restore(standing["rollouts"])
         self._pending = _read(checkpoint.state["pending"])
+        self._assembly.stored.go_on(self._warmups, self._steps + (self._pending is not None))
         await self._engine.publish(self._steps, self._trainer.weights())
 
 

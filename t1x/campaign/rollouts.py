@@ -69,6 +69,7 @@ class Rollouts:
             cursor.give_back(dict.fromkeys(pool_index[trial] for trial in cancelled))
         with clock.measure("audit"):
             found = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit())
+        self._assembly.stored.store(purpose, step, _shown(rolled), always=bool(found.own_turn_violations))
         if found.own_turn_violations:
             raise StitchingError(f"{purpose} rollout {step}: {found.own_turn_violations} tokens aren't what their turns sampled")
         metrics = rollout_metrics(rolled) | found.metrics() | sandboxes.metrics() | clock.metrics()
@@ -79,7 +80,7 @@ class Rollouts:
         usable = algorithm.usable(rolled.admitted)
         learned = sum(bool(trial.trajectories) for trial in usable)
         metrics |= {"rollout/usable": float(learned)} | algorithm.metrics(rolled.admitted)
-        shown = (*rolled.admitted, *(trial for trial in rolled.others if trial.ended_by.invalid))
+        shown = _shown(rolled)
         if not learned:
             return RolledBatch(None, metrics, _useless(rolled), shown)
         batch = Batch.of(usable, seed)
@@ -137,6 +138,11 @@ def repeated(trials: Mapping[str, Task], attempts: int) -> Mapping[str, Task]:
     if attempts == 1:
         return trials
     return {f"{trial}.{attempt}": task for trial, task in trials.items() for attempt in range(attempts)}
+
+
+def _shown(rolled: RolloutBatch) -> tuple[Trial, ...]:
+    """The trials that a reader may want to see."""
+    return (*rolled.admitted, *(trial for trial in rolled.others if trial.ended_by.invalid))
 
 
 def _useless(rolled: RolloutBatch) -> str:

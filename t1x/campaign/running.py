@@ -28,6 +28,7 @@ from t1x.campaign.record import Measured, Run, Status, alive, stored_run
 from t1x.campaign.report import summary, write_report
 from t1x.campaign.resume import Found
 from t1x.campaign.run_folder import new_folder
+from t1x.campaign.trajectory_store import TrajectoryStore
 from t1x.config import dump
 from t1x.config.digest import study_digest
 from t1x.config.mapping import to_mapping
@@ -192,11 +193,15 @@ class _Running:
             assert self._pools.training is not None, "a campaign has a pool"
             steps = experiment.training_steps(len(self._pools.training))
             self._record = replace(self._record, steps=steps).save()
-            assembly = TrainingAssembly(**shared, pool=self._pools.training, steps=steps)
+            stored = TrajectoryStore(self._record.folder, experiment.trajectories, _identity(self._record), progress.say)
+            if restored is None:
+                stored.go_on(0, 0)
+            assembly = TrainingAssembly(**shared, pool=self._pools.training, steps=steps, stored=stored)
             assert self._store is not None, "a campaign has checkpoints"
             try:
                 await run_loop(assembly, self._store, self._outcome, restored)
             finally:
+                stored.close()
                 self._store.close()
                 self._outcome.checkpoint = self._store.newest_weights()  # one that couldn't be written isn't
         else:
@@ -224,6 +229,11 @@ def _tags(record: Run) -> dict[str, str]:
         "study_digest": record.study_digest,
         "smoke": str(record.smoke).lower(),
     }
+
+
+def _identity(record: Run) -> dict[str, str]:
+    """What the files of a run's trials say whose they are."""
+    return {"run": record.folder.name, "run_digest": record.run_digest, "seed": str(record.seed)}
 
 
 def _is_interruption(error: BaseException) -> bool:

@@ -124,6 +124,12 @@ class TrialWriter:
         )
 
 
+def remove_interrupted(folder: Path) -> None:
+    """Removes what a killed process left half written."""
+    for left in folder.glob(f"{WRITING}*"):
+        left.unlink()
+
+
 def read_header(path: Path) -> TrialFile:
     """What a file says of itself. Raises `TrialFileError`, `FileNotFoundError`."""
     with _opened(path) as (_, header):
