@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.model.routing_layout import Experts, RoutingLayout
+from t1x.trajectory.invariants import cached_rows, rows_of_a_turn
 from t1x.trajectory.records import Turn
 from t1x.trajectory.stitcher import RoutingRecordError
 
@@ -25,34 +26,30 @@ def check_record(turn: Turn, layout: RoutingLayout | None, earlier: Experts | No
     """Raises `RoutingRecordError` unless a turn's capture is a record of `layout`: reaching from `routing_start` to the last id but
     one, of k distinct experts of the layer a row, in the layout's type. Without a layout it has neither layers nor experts.
 
-    `earlier` [n, layers, k] are rows that earlier turns captured for the first positions of this prompt: what is served from a
-    cache must begin within them or before them, and equal them (invariant 2). Rows that were computed again may differ.
+    `earlier` [n, layers, k] are rows that earlier turns captured for this prompt, from `routing_start` on: those that are served
+    from a cache must equal them (invariant 2). Rows that were computed again may differ.
 
     With k > 1 a layer that wasn't recorded (all zeros) repeats an expert. With k = 1 nothing tells it from the choice of expert 0,
     but in `UNLIKELY` or more rows of one turn, where a layer of nothing else is refused."""
     done = turn.completion
     _check_extent(turn, layout)
     served = min(max(0, done.cached_tokens - done.routing_start), len(done.routing))
-    known = 0 if earlier is None else min(served, max(0, len(earlier) - done.routing_start))
+    known = 0 if earlier is None else min(served, len(earlier))
     if earlier is not None and known:
-        _check_served(turn, done.routing[:known], earlier[done.routing_start : done.routing_start + known])
+        _check_served(turn, done.routing[:known], earlier[:known])
     if layout is not None:
         _check_experts(turn, layout, known)
 
 
-def substitute(rows: Experts, row: int, loss_mask: npt.NDArray[np.bool_]) -> None:
-    """R[row] <- R[row - 1] (Eq. 14), in place. `loss_mask` [N] of the stream whose rows they are. Raises `RoutingRecordError` where
-    the row predicts a loss token, or none stands before it."""
-    if row < 1 or row + 1 >= len(loss_mask) or loss_mask[row + 1]:
-        why = (
-            "no row stands before it"
-            if row < 1
-            else "it predicts a loss token"
-            if row + 1 < len(loss_mask)
-            else "it predicts no token"
+def substitute(rows: Experts, predicts_loss: bool) -> Experts:
+    """The row [1, layers, k] behind `rows` [n, layers, k], where no turn captured it: R[n] <- R[n-1] (Eq. 14). Raises
+    `RoutingRecordError` where it predicts a loss token, or no row stands before it."""
+    if predicts_loss or not len(rows):
+        why = "it predicts a loss token" if predicts_loss else "no row stands before it"
+        raise RoutingRecordError(
+            f"position {len(rows)} has a row of no turn's capture, and {why}: none may be put in its place (Eq. 14)"
         )
-        raise RoutingRecordError(f"position {row} has a row of no turn's capture, and {why}: none may be put in its place (Eq. 14)")
-    rows[row] = rows[row - 1]
+    return rows[-1:]
 
 
 def padding_rows(layout: RoutingLayout, first: int, rows: int) -> Experts:
@@ -89,8 +86,7 @@ def _within(k: int, shift: int, size: int) -> npt.NDArray[np.bool_]:
 
 
 def _check_extent(turn: Turn, layout: RoutingLayout | None) -> None:
-    routing, start = turn.completion.routing, turn.completion.routing_start
-    due = len(turn.prompt_ids) + len(turn.completion.ids) - 1
+    routing = turn.completion.routing
     if routing.ndim != 3:
         raise _refused(turn, f"its routing has the shape {routing.shape}, not [rows, layers, k]")
     expected = (0, 0) if layout is None else (layout.layers, layout.k)
@@ -99,18 +95,12 @@ def _check_extent(turn: Turn, layout: RoutingLayout | None) -> None:
         raise _refused(turn, f"its routing is of [layers, k] = {list(routing.shape[1:])} where {list(expected)} is due; {hint}")
     if layout is not None and routing.dtype != layout.dtype:
         raise _refused(turn, f"its routing is of type {routing.dtype} where {layout.dtype} is due ({layout.experts} experts)")
-    if start < 0 or start + len(routing) != due:
-        absent = layout is not None and not len(routing) and due > start
-        kind = "absent" if absent else "short" if start + len(routing) < due else "long"
-        raise _refused(
-            turn,
-            f"its routing is {kind}: rows from position {start} to {start + len(routing)}, where prompt and completion have {due} "
-            f"(all ids but the last){'; ' + _absent(layout) if absent else ''}",
-        )
+    if flaw := rows_of_a_turn(turn):
+        raise _refused(turn, f"{flaw}; {_absent(layout)}" if layout and not len(routing) else flaw)
 
 
 def _check_served(turn: Turn, again: Experts, earlier: Experts) -> None:
-    differs = (again != earlier).any(axis=(1, 2))
+    differs = cached_rows(again, earlier)
     if differs.any():
         row = int(differs.argmax())
         layer = int((again[row] != earlier[row]).any(axis=1).argmax())

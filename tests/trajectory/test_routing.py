@@ -155,17 +155,13 @@ def test_rows_known_are_not_looked_at_twice():
 
 def test_equation_14():
     rows = distinct(np.random.default_rng(0), 5, LAYOUT)
-    mask = np.array([False, False, True, False, False, True])
-    for row in (2, 3):
-        after = rows.copy()
-        substitute(after, row, mask)
-        assert (after[row] == rows[row - 1]).all()
-        assert (np.delete(after, row, 0) == np.delete(rows, row, 0)).all()
-    for row, why in ((0, "no row stands before it"), (1, "a loss token"), (4, "a loss token"), (5, "predicts no token")):
-        before = rows.copy()
-        with pytest.raises(RoutingRecordError, match=why):
-            substitute(before, row, mask)
-        assert (before == rows).all()
+    for n in (1, 2, 5):
+        assert (substitute(rows[:n], predicts_loss=False) == rows[n - 1]).all()
+        assert substitute(rows[:n], predicts_loss=False).shape == (1, *rows.shape[1:])
+        with pytest.raises(RoutingRecordError, match=f"position {n} .* predicts a loss token"):
+            substitute(rows[:n], predicts_loss=True)
+    with pytest.raises(RoutingRecordError, match=r"position 0 .* no row stands before it"):
+        substitute(rows[:0], predicts_loss=False)
 
 
 @given(layouts, st.integers(0, 1000), st.integers(0, 60))

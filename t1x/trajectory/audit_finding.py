@@ -1,0 +1,62 @@
+"""What the auditor found, so that a reader can see it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+WORST = 20
+"""Findings that are kept of an audit, however much was audited."""
+
+
+class Kind(StrEnum):
+    """What differs, the worst first. All but the last are violations: a faithful stitcher leaves none."""
+
+    MISSING = "missing"
+    """Tokens that a turn sampled and no stream holds as loss, or loss positions that no turn sampled."""
+    TOKEN = "token"
+    """A loss position's id."""
+    LOGPROB = "log-probability"
+    """Of a loss position; or of context, which has none."""
+    VERSION = "version"
+    """The policy version of a loss position."""
+    ROUTING = "routing"
+    """The row that predicts a loss position."""
+    CACHED = "cached row"
+    """A row that a cache served isn't the one that was captured before (invariant 2)."""
+    ROW = "row"
+    """The row of a context position was captured for no such token, nor substituted as Eq. 14 has it (invariant 4)."""
+    CONTEXT = "context"
+    """Loss positions have another prefix than the engine consumed."""
+
+    @property
+    def violation(self) -> bool:
+        """Whether a faithful stitcher leaves none of it."""
+        return self is not Kind.CONTEXT
+
+
+SEVERITY = {kind: rank for rank, kind in enumerate(Kind)}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind of difference between a stream and one turn's capture, at its first position."""
+
+    kind: Kind
+    trial: str
+    turn: int
+    position: int
+    """In the stream."""
+    count: int
+    """Positions of this turn that differ so."""
+    stream_ids: tuple[int, ...]
+    """Around the position, as the stream has them."""
+    engine_ids: tuple[int, ...]
+    """Around the place that goes with it, as the engine consumed or sampled them."""
+    trajectory: int = 0
+    """Which of the trial's."""
+    detail: str = ""
+    """What differs where it isn't the ids: the stream's value and the turn's."""
+
+
+def worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """At most `WORST` of them, the worst first."""
+    return tuple(sorted(findings, key=lambda found: (SEVERITY[found.kind], -found.count))[:WORST])
