@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +10,10 @@ from pydantic import Field
 
 from t1x.config import Component, Role
 
-Ids = npt.NDArray[np.int32]
+if TYPE_CHECKING:
+    from t1x.text.quirks import TemplateQuirks
 
+Ids = npt.NDArray[np.int32]
 
 Message = tuple[str, str]
 """(role, content)"""
@@ -35,8 +37,9 @@ class RenderedPrompt:
 
     encoded: EncodedText
     answer: tuple[int, int] | None
-    """[b, e): the characters of the last assistant message's content as it was rendered, without the stop token behind it. None
-    where there is no such message yet."""
+    """[b, e): the characters that stand where the last completion was: the last assistant message's content as it was rendered
+    (with what the template writes between the end of its prompt and it), without the stop token behind it. None where there is no
+    such message yet, or the template left it out."""
 
 
 class ChatTokenizer(Protocol):
@@ -45,8 +48,12 @@ class ChatTokenizer(Protocol):
     vocab_size: int
     stop_ids: tuple[int, ...]
     """Ids that end an assistant message."""
-    whitespace_ids: frozenset[int]
-    """Ids that stand for nothing but white space."""
+    quirks: "TemplateQuirks"
+    """What the template does to conversations."""
+
+    @property
+    def whitespace_ids(self) -> frozenset[int]:
+        """Ids that stand for nothing but white space."""
 
     def encode(self, text: str) -> Ids:
         """Plain text to ids; text that looks like a special token is encoded as plain text (no injection)."""
@@ -67,9 +74,10 @@ class ChatTokenizer(Protocol):
     def first_prompt(self, instruction: str) -> Ids:
         """The rendered first user message and the generation prompt."""
 
-    def glue(self, observation: str) -> Ids:
-        """What stands between an assistant message (its stop id included) and the next completion: whatever the template puts after
-        the stop id, the tool message, the generation prompt. Found by an id-level diff of the rendered template."""
+    def glue(self, observation: str, turn: int = 0) -> Ids:
+        """What stands between the assistant message of a turn (0 for the first; its stop id included) and the next completion:
+        whatever the template puts after the stop id, the tool message, the generation prompt. Found by an id-level diff of the
+        rendered template."""
 
 
 class Tokenizer(Component):

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from importlib import resources
@@ -111,13 +112,17 @@ def own(template: str, stop_token: str = "<|end|>", **variables: object) -> Temp
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{% for m in messages %}<|user|>{{ loop.length }}{{ m.content }}<|end|>{% endfor %}", "depends on the turns before them"),
-        ("{% for m in messages %}<|user|>{{ m.content }}{% endfor %}", "doesn't put a stop token between an assistant message"),
-        ("{% for m in messages if m.role != 'tool' %}{{ m.content }}<|end|>{% endfor %}", "and the tool message behind it"),
+        (
+            "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}",
+            "'<|end|>' is expected, but '<|user|>' is what",
+        ),
+        ("{% for m in messages %}{{ m.content }}{% endfor %}", "'<|end|>' is expected there"),
+        ("{% for m in messages[:2] %}{{ m.content }}<|end|>{% endfor %}", "'<|end|>' is expected there"),
     ],
 )
-def test_a_template_without_the_same_glue_in_every_turn_is_refused(template, message):
-    with pytest.raises(ValueError, match=message):
+def test_a_template_without_a_stop_token_behind_answers_is_refused(template, message):
+    about = "doesn't put a stop token between an assistant message and the tool message behind it: "
+    with pytest.raises(ValueError, match=re.escape(about + message)):
         own(template)
 
 
