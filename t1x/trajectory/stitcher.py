@@ -1,6 +1,8 @@
 """How the turns of a trial become trajectories."""
 
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
+
+from pydantic import Field
 
 from t1x.config import Component
 from t1x.config.requirements import worker
@@ -44,12 +46,31 @@ class Stitcher(Component):
 
 
 class TokenStitcher(Stitcher):
-    """Token-in, token-out (report, section 4.2): the streams hold what the engine consumed and sampled, id by id."""
+    """Token-in, token-out (report, section 4.2): the streams hold what the engine consumed and sampled, id by id. A turn's prompt
+    may repeat the turn before exactly, up to the bounds below, or as the same text in other ids (`Boundary`); where it does none of
+    these, the harness must have announced a restart."""
+
+    suffix_ids: Annotated[int, Field(ge=0)] = 96
+    """s: ids at the end of a prompt that the next prompt may leave out (report: 96): what the chat template ends every prompt with,
+    such as the generation prompt and an empty think block."""
+    dropped_ids: Annotated[int, Field(ge=0)] = 16
+    """u: stop and white-space ids at the end of an answer that the next prompt may leave out (report: 16)."""
+
+    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
+        from t1x.trajectory.boundary import Bounds
+        from t1x.trajectory.stitching import TokenTrialStitcher
+
+        return TokenTrialStitcher(tokenizer, layout, Bounds(self.suffix_ids, self.dropped_ids))
+
+
+class ExactStitcher(Stitcher):
+    """`TokenStitcher` for harnesses whose prompts continue the ids that were sampled: any other turn is a `TokenFidelityError`, an
+    announced restart too. So a trial is one trajectory, and every token is conditioned on what the engine consumed."""
 
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         from t1x.trajectory.stitching import TokenTrialStitcher
 
-        return TokenTrialStitcher()
+        return TokenTrialStitcher(tokenizer, layout, None)
 
 
 class RetokenizingStitcher(Stitcher):

@@ -2,127 +2,109 @@
 
 Invariants:
 - a refused turn leaves the streams as they were: everything is checked before anything is appended;
-- all streams grow by the same offsets; stitched rows are N - 1;
+- what is compared with a prompt, and served to it from the session's cache, is what the engine saw in the turn before, not the
+  stream, which differs from it behind a boundary that isn't exact;
 - the row of a loss position comes from the turn that sampled it;
-- what one turn costs doesn't depend on the turns before it, but for one vectorised comparison of its prompt.
+- what one turn costs doesn't depend on the turns before it, but for comparisons of its prompt as a whole.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from t1x.engine.protocol import Completion
-from t1x.trajectory.prompt import GrowingArray, PromptBuffer
-from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
+from t1x.model.routing_layout import Experts, RoutingLayout
+from t1x.text.tokenizer import ChatTokenizer, Ids
+from t1x.trajectory.boundary import Bounds, Edit, edge, exact, retokenized, shared_prefix
+from t1x.trajectory.captures import CapturedRows
+from t1x.trajectory.chunk import Chunk
+from t1x.trajectory.records import Boundary, Trajectory, Turn
+from t1x.trajectory.routing import check_record, substitute
 from t1x.trajectory.stitcher import RoutingRecordError, StitchingError, TokenFidelityError
-
-Rows = npt.NDArray[Any]
-
-
-@dataclass(slots=True)
-class _Chunk:
-    """The streams of the trajectory that is being grown."""
-
-    temperature: float
-    layout: tuple[int, ...]
-    """(layers, k)"""
-    dtype: np.dtype[Any]
-    boundaries: list[Boundary]
-    ids: GrowingArray = field(default_factory=PromptBuffer)
-    loss_mask: GrowingArray = field(default_factory=lambda: GrowingArray(np.bool_))
-    logprobs: GrowingArray = field(default_factory=lambda: GrowingArray(np.float32))
-    versions: list[VersionSpan] = field(default_factory=list)
-    routing: GrowingArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.routing = GrowingArray(self.dtype, self.layout)
-
-    def append(self, context: npt.NDArray[np.int32], completion: Completion, rows: list[Rows]) -> None:
-        """`context` is what stands between the stream and the completion; `rows` what the routing stream lacks."""
-        start = len(self.ids) + len(context)
-        self.ids.extend(context)
-        self.ids.extend(completion.ids)
-        self.loss_mask.extend(np.zeros(len(context), np.bool_))
-        self.loss_mask.extend(np.ones(len(completion.ids), np.bool_))
-        self.logprobs.extend(np.zeros(len(context), np.float32))
-        self.logprobs.extend(completion.logprobs)
-        for part in rows:
-            self.routing.extend(part)
-        if len(completion.ids):
-            if self.versions and self.versions[-1].version == completion.version:
-                start = self.versions.pop().start
-            self.versions.append(VersionSpan(start, len(self.ids), completion.version))
-        assert len(self.ids) == len(self.loss_mask) == len(self.logprobs) == len(self.routing) + 1
-
-    def trajectory(self) -> Trajectory:
-        return Trajectory(
-            token_ids=self.ids.view(),
-            loss_mask=self.loss_mask.view(),
-            logprobs=self.logprobs.view(),
-            routed_experts=self.routing.view(),
-            versions=tuple(self.versions),
-            boundaries=tuple(self.boundaries),
-            temperature=self.temperature,
-        )
 
 
 class TokenTrialStitcher:
-    """Stitches one trial. Boundaries are `EXACT` or an announced `RESTART`; anything else is a `TokenFidelityError`."""
+    """Stitches one trial."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None, bounds: Bounds | None) -> None:
+        """Without `bounds` every boundary must be exact."""
+        self._tokenizer, self._layout, self._bounds = tokenizer, layout, bounds
         self._finished: list[Trajectory] = []
-        self._chunk: _Chunk | None = None
+        self._chunk: Chunk | None = None
+        self._before: Turn | None = None
+        self._captures = CapturedRows()
+        self._aligned = True
+        """Whether the stream's last id is the engine's. It isn't behind a prompt that lacks it and a turn that added nothing."""
         self._turns = 0
 
     def add(self, turn: Turn) -> None:
         _check_turn(turn, self._turns)
-        chunk, prompt = self._chunk, turn.prompt_ids
-        if chunk is None:
-            self._open(turn, [], _fresh_rows(turn, None))
-        else:
-            differs = _first_difference(chunk.ids.view(), prompt)
-            if differs is None:
-                if chunk.temperature != turn.temperature:
-                    raise StitchingError(
-                        f"turn {turn.index} was sampled at temperature {turn.temperature}, the stream at {chunk.temperature}"
-                    )
-                rows = _following_rows(turn, chunk)
-                chunk.boundaries.append(Boundary.EXACT)
-                chunk.append(prompt[len(chunk.ids) :], turn.completion, rows)
-            elif turn.restarted:
-                rows = _fresh_rows(turn, chunk)
-                self._finished.append(chunk.trajectory())
-                self._open(turn, [Boundary.RESTART], rows)
-            else:
-                raise _fidelity_error(turn, chunk.ids.view(), differs)
+        edit = self._related(turn)
+        self._check_routing(turn, edit)
+        put_in = self._put_in(turn, edit)
+
+        self._captures.resume(turn.completion.routing_start, turn.completion.routing)
+        if self._chunk is None or edit.boundary is Boundary.RESTART:
+            if self._chunk is not None:
+                self._finished.append(self._chunk.trajectory())
+            self._chunk = Chunk(turn.temperature, self._layout)
+        self._aligned = edit.captured or _adds(turn, edit)
+        self._chunk.append(edit, turn, put_in, self._captures[edit.follow - edit.captured :], opens_trial=self._before is None)
+        self._before = turn
         self._turns += 1
 
     def finish(self) -> list[Trajectory]:
         return self._finished + ([self._chunk.trajectory()] if self._chunk else [])
 
-    def _open(self, turn: Turn, boundaries: list[Boundary], rows: list[Rows]) -> None:
-        routing = turn.completion.routing
-        self._chunk = _Chunk(turn.temperature, routing.shape[1:], routing.dtype, boundaries)
-        self._chunk.append(turn.prompt_ids, turn.completion, rows)
+    def _related(self, turn: Turn) -> Edit:
+        """The strongest relation that holds. An announced turn is asked for all of them too: a weaker one holds only where nothing
+        but what it tolerates differs, and then history wasn't rewritten; the announcement permits a restart where none holds."""
+        before, restart = self._before, Edit(Boundary.RESTART, follow=0, captured=False)
+        if before is None:
+            return restart
+        if (edit := exact(before, turn.prompt_ids)) is not None:
+            return edit if self._aligned else replace(edit, captured=False)
+        if self._bounds is None:
+            raise _fidelity_error(before, turn, self._tokenizer, "ExactStitcher takes no other turn, not even an announced restart")
+        found: Edit | str | None = edge(before, turn.prompt_ids, self._tokenizer, self._bounds)
+        found = found or retokenized(before, turn, self._tokenizer, self._bounds)
+        if isinstance(found, Edit):
+            return found if self._aligned else replace(found, captured=False)
+        if turn.restarted:
+            return restart
+        why = f"{found}. A harness that compacts or rewrites history announces it with `restarted`"
+        raise _fidelity_error(before, turn, self._tokenizer, why)
+
+    def _put_in(self, turn: Turn, edit: Edit) -> Experts | None:
+        """The row for the stream's last id where no capture has it."""
+        chunk = self._chunk
+        if chunk is None or edit.boundary is Boundary.RESTART:
+            return None
+        if chunk.temperature != turn.temperature:
+            raise StitchingError(
+                f"turn {turn.index} was sampled at temperature {turn.temperature}, the stream at {chunk.temperature}"
+            )
+        if edit.captured or not _adds(turn, edit):
+            return None
+        return substitute(chunk.rows, predicts_loss=edit.follow == len(turn.prompt_ids))
+
+    def _check_routing(self, turn: Turn, edit: Edit) -> None:
+        """The turn's own capture, and the rows that it leaves to the session's cache."""
+        start, cached = turn.completion.routing_start, turn.completion.cached_tokens
+        shared = 0
+        if self._before is not None and (start > 0 or cached > 0):
+            ids = edit.follow if edit.boundary is Boundary.EXACT else shared_prefix(self._before, turn.prompt_ids)
+            shared = min(ids, len(self._captures))
+        check_record(turn, self._layout, self._captures[start : min(cached, shared)] if start < min(cached, shared) else None)
+        if start > shared:
+            raise RoutingRecordError(
+                f"turn {turn.index}: its routing rows begin at position {start}, and no earlier turn captured those from {shared} "
+                f"on for these ids"
+            )
 
 
-def _first_difference(stream: npt.NDArray[np.int32], prompt: npt.NDArray[np.int32]) -> int | None:
-    """The first index at which `stream` isn't a prefix of `prompt` (Eq. 6); None where it is one."""
-    n = min(len(stream), len(prompt))
-    if np.array_equal(stream[:n], prompt[:n]):
-        return None if len(stream) <= len(prompt) else n
-    return int(np.argmax(stream[:n] != prompt[:n]))
-
-
-def _fidelity_error(turn: Turn, stream: npt.NDArray[np.int32], at: int) -> TokenFidelityError:
-    around = slice(max(0, at - 4), at + 4)
-    return TokenFidelityError(
-        f"turn {turn.index}: its prompt ({len(turn.prompt_ids)} ids) doesn't continue the stream ({len(stream)} ids). They first "
-        f"differ at index {at}: from {around.start} on the stream has {stream[around].tolist()}, the prompt "
-        f"{turn.prompt_ids[around].tolist()}; a harness that compacts or rewrites history announces it with `restarted`"
-    )
+def _adds(turn: Turn, edit: Edit) -> bool:
+    """Whether the streams get longer."""
+    return edit.follow < len(turn.prompt_ids) or len(turn.completion.ids) > 0
 
 
 def _check_turn(turn: Turn, index: int) -> None:
@@ -136,49 +118,20 @@ def _check_turn(turn: Turn, index: int) -> None:
         raise StitchingError(
             f"turn {turn.index}: {len(done.ids)} sampled ids need as many finite log-probabilities, got {done.logprobs.tolist()}"
         )
-    if done.routing.ndim != 3:
-        raise RoutingRecordError(f"turn {turn.index}: routing has the shape {done.routing.shape}, not [rows, layers, k]")
-    due = len(turn.prompt_ids) + len(done.ids) - 1
-    got = done.routing_start + len(done.routing)
-    if done.routing_start < 0 or got != due:
-        raise RoutingRecordError(
-            f"turn {turn.index}: routing rows reach from position {done.routing_start} to {got}, prompt and completion have {due}"
-        )
-    for shift in range(1, done.routing.shape[2]):
-        repeated = done.routing[..., shift:] == done.routing[..., :-shift]
-        if repeated.any():
-            row, layer = np.argwhere(repeated)[0][:2]
-            raise RoutingRecordError(
-                f"turn {turn.index}: position {done.routing_start + row}, layer {layer}: experts "
-                f"{done.routing[row, layer].tolist()} aren't distinct"
-            )
+    if turn.rendered is not None and not np.array_equal(turn.rendered.encoded.ids, turn.prompt_ids):
+        raise StitchingError(f"turn {turn.index}: the ids of its rendered text aren't those of its prompt")
 
 
-def _check_layout(turn: Turn, chunk: _Chunk) -> None:
-    routing = turn.completion.routing
-    if routing.shape[1:] != chunk.layout or routing.dtype != chunk.dtype:
-        raise RoutingRecordError(
-            f"turn {turn.index}: routing of [layers, k] = {routing.shape[1:]} {routing.dtype} follows {chunk.layout} {chunk.dtype}"
-        )
+def _fidelity_error(before: Turn, turn: Turn, tokenizer: ChatTokenizer, why: str) -> TokenFidelityError:
+    seen, prompt = np.concatenate([before.prompt_ids, before.completion.ids]), turn.prompt_ids
+    at = shared_prefix(before, prompt)
+    first, last = max(0, at - 4), at + 4
 
+    def shown(ids: Ids) -> str:
+        part = ids[first:last]
+        return f"{part.tolist()} {tokenizer.decode_spans(part).text!r}"
 
-def _following_rows(turn: Turn, chunk: _Chunk) -> list[Rows]:
-    """The rows that the stream lacks. Those it has win over recomputed ones: theirs is the turn that sampled the position."""
-    _check_layout(turn, chunk)
-    routing, start, have = turn.completion.routing, turn.completion.routing_start, len(chunk.routing)
-    if start <= have:
-        return [routing[have - start :]]
-    raise RoutingRecordError(f"turn {turn.index}: routing rows begin at position {start}, but the stream has only {have} of them")
-
-
-def _fresh_rows(turn: Turn, before: _Chunk | None) -> list[Rows]:
-    """All rows of a new chunk; those served from the session's cache come from the chunk before, where its ids are the same."""
-    routing, start = turn.completion.routing, turn.completion.routing_start
-    if not start:
-        return [routing]
-    if before is None or not np.array_equal(before.ids.view()[:start], turn.prompt_ids[:start]):
-        raise RoutingRecordError(
-            f"turn {turn.index}: routing rows begin at position {start}, and no earlier turn has the rows before it"
-        )
-    _check_layout(turn, before)
-    return [before.routing.view()[:start], routing]
+    return TokenFidelityError(
+        f"turn {turn.index}: its prompt ({len(prompt)} ids) doesn't continue turn {before.index} ({len(seen)} ids). They first "
+        f"differ at index {at}: from {first} on turn {before.index} has {shown(seen)}, the prompt {shown(prompt)}. {why}"
+    )

@@ -6,9 +6,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from t1x.engine.protocol import Completion
+from t1x.model.routing_layout import RoutingLayout
+from t1x.text.chat import bundled
 from t1x.trajectory.records import Turn
+from t1x.trajectory.stitcher import TokenStitcher
 
 EXPERTS = 16
+STRICT = TokenStitcher(suffix_ids=0, dropped_ids=0)
+"""For random ids, which may look like an edge where history was rewritten."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,20 @@ def rows(rng, n, layout):
     return rng.permuted(np.tile(np.arange(EXPERTS, dtype=np.uint8), (n, layers, 1)), axis=2)[..., :k]
 
 
+def worker_for(turns, stitcher=STRICT):
+    """A stitcher's worker for turns of this module."""
+    _, layers, k = turns[0].completion.routing.shape
+    return stitcher.build(bundled(), RoutingLayout(layers, k, EXPERTS) if layers else None)
+
+
+def stitch(turns, stitcher=STRICT):
+    """Their trajectories."""
+    worker = worker_for(turns, stitcher)
+    for turn in turns:
+        worker.add(turn)
+    return worker.finish()
+
+
 def make_turns(plan, layout, seed=0, temperature=1.0):
     """Turns whose recomputed rows differ from the first capture, so that it matters which one wins."""
     rng = np.random.default_rng(seed)
@@ -53,7 +72,7 @@ def make_turns(plan, layout, seed=0, temperature=1.0):
             prompt, cached = rng.integers(2, 50, 1 + step.glue), 0
         elif step.restart:  # keeps a few ids, then an id that history has nowhere
             cached = int(rng.integers(0, min(3, len(history) - 1) + 1))
-            prompt = np.concatenate([history[:cached], [1], rng.integers(2, 50, step.glue)])
+            prompt = np.concatenate([history[:cached], [60 + index], rng.integers(2, 50, step.glue)])
         else:
             cached = len(history) - 1
             prompt = np.concatenate([history, rng.integers(2, 50, step.glue)])
@@ -74,14 +93,13 @@ def make_turns(plan, layout, seed=0, temperature=1.0):
 
 def reference(turns):
     """Chunks as dicts of lists, token by token: (ids, mask, logprobs, rows, versions, boundaries)."""
-    chunks, previous = [], None
+    chunks, previous, cache = [], None, {}
     for turn in turns:
         prompt, done = turn.prompt_ids.tolist(), turn.completion
         if previous is None or turn.restarted:
-            old = chunks[-1]["rows"] if chunks else {}
             chunk = {"ids": [], "mask": [], "logprobs": [], "rows": {}, "versions": [], "boundaries": []}
             for j in range(done.routing_start):
-                chunk["rows"][j] = old[j]
+                chunk["rows"][j] = cache[j]
             chunks.append(chunk)
         if previous is not None:
             chunks[-1]["boundaries"].append("restart" if turn.restarted else "exact")
@@ -98,6 +116,7 @@ def reference(turns):
             chunk["versions"].append(done.version)
         for i, row in enumerate(done.routing.tolist()):
             j = done.routing_start + i
+            cache[j] = row  # what was computed last is what the engine serves from then on
             sampled_here = j + 1 >= len(prompt)
             if sampled_here or j not in chunk["rows"]:
                 chunk["rows"][j] = row

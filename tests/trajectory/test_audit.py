@@ -6,20 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_turns import Plan, layouts, make_turns, plans
+from random_turns import Plan, layouts, make_turns, plans, stitch
 
-from t1x.text.chat import bundled
 from t1x.trajectory.audit import Audit, audit
 from t1x.trajectory.records import Boundary, VersionSpan
-from t1x.trajectory.stitcher import TokenStitcher
-
-
-def stitch(turns):
-    stitcher = TokenStitcher().build(bundled(), None)
-    for turn in turns:
-        stitcher.add(turn)
-    return stitcher.finish()
-
 
 PLAN = [Plan(3, 3, False, 0, 0), Plan(2, 2, False, 0, 1), Plan(2, 4, False, 0, 1)]
 """[4 context, 3 sampled, 2 context, 2 sampled, 2 context, 4 sampled]"""

@@ -4,19 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from random_turns import Plan, layouts, make_turns, plans, reference, rows
+from random_turns import Plan, layouts, make_turns, plans, reference, rows, stitch, worker_for
 
 from t1x.config import Component
-from t1x.text.chat import bundled
 from t1x.trajectory.records import Boundary, Turn
 from t1x.trajectory.stitcher import RoutingRecordError, StitchingError, TokenFidelityError, TokenStitcher
-
-
-def stitch(turns):
-    stitcher = TokenStitcher().build(bundled(), None)
-    for turn in turns:
-        stitcher.add(turn)
-    return stitcher.finish()
 
 
 def streams(trajectories):
@@ -107,7 +99,7 @@ def test_a_refused_turn_leaves_the_stream_as_it_was(plan, kind, layout, seed):
     turns = make_turns([*(dataclasses.replace(step, evicted=0) for step in plan), Plan(2, 2, False, 0, 0)], layout, seed)
     *before, last = turns
     bad, error = next((bad, error) for name, bad, error in corruptions(last) if name == kind)
-    stitcher = TokenStitcher().build(bundled(), None)
+    stitcher = worker_for(turns)
     for turn in before:
         stitcher.add(turn)
     unharmed = streams(stitcher.finish())
@@ -161,7 +153,7 @@ def test_rows_from_a_cache_belong_to_the_same_ids(cached, shared):
     done = dataclasses.replace(
         first.completion, routing=rows(np.random.default_rng(0), 12 + 3 - 1 - cached, (2, 2)), routing_start=cached
     )
-    stitcher = TokenStitcher().build(bundled(), None)
+    stitcher = worker_for([first])
     stitcher.add(first)
     before = streams(stitcher.finish())
     with pytest.raises(RoutingRecordError, match="no earlier turn"):
@@ -177,7 +169,7 @@ def test_an_announced_restart_that_changes_nothing_is_exact():
 
 def test_trajectories_are_read_only_and_stay_what_they_were():
     first, second, third = make_turns(PLAN, (2, 2))
-    stitcher = TokenStitcher().build(bundled(), None)
+    stitcher = worker_for([first])
     stitcher.add(first)
     early = stitcher.finish()
     seen = streams(early)
