@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from t1x.model.durable import sync
 from t1x.trajectory.storage_row import SCHEMA, Row, checksum, from_row, from_table, to_row, to_table
+from t1x.trajectory.storage_summary import SUMMARY_COLUMNS, TrialSummary, summary_of
 from t1x.trajectory.stored import StoredTrial
 
 FORMAT = 1
@@ -161,6 +162,20 @@ def read_trial(path: Path, trial_id: str) -> StoredTrial | None:
                 return _trial(path, count + at, _rows(path, file, group, at=at)[0])
             count += len(ids)
     return None
+
+
+def read_ids(path: Path) -> list[str]:
+    """The ids of all trials, in order. Raises `TrialFileError`, `FileNotFoundError`."""
+    with _opened(path) as (file, _):
+        return [row["id"] for group in range(file.num_row_groups) for row in _rows(path, file, group, ["id"])]
+
+
+def read_summaries(path: Path) -> list[TrialSummary]:
+    """What a list of the trials tells, in order; neither prompts nor routing are read. Raises `TrialFileError`,
+    `FileNotFoundError`."""
+    with _opened(path) as (file, _):
+        groups = (_rows(path, file, group, list(SUMMARY_COLUMNS)) for group in range(file.num_row_groups))
+        return [summary_of(row) for rows in groups for row in rows]
 
 
 def _trial(path: Path, index: int, row: Row) -> StoredTrial:
