@@ -56,6 +56,10 @@ class Finding:
     detail: str = ""
     """What differs where it isn't the ids: the stream's value and the turn's."""
 
+    def __str__(self) -> str:
+        what = self.detail or f"the stream has ids {list(self.stream_ids)} around it, the turn {list(self.engine_ids)}"
+        return f"Trial {self.trial}, turn {self.turn}, {self.kind} at position {self.position} ({self.count} of the turn): {what}"
+
 
 def worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """At most `WORST` of them, the worst first."""
