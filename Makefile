@@ -35,7 +35,7 @@ lint: venv ## style, types, and which room imports which
 study-critic: venv ## warm against cold critic: two runs and one figure
 	$(BIN)/python benchmarks/critic_warmup.py
 
-study-gap: venv ## the log-probability gap of the newest policy, with and without routing replay
+study-gap: venv ## the log-probability gap of the newest policy, with and without TITO and R3
 	$(BIN)/python benchmarks/gap.py
 
 bench: venv ## each benchmark prints a ratio

@@ -1,71 +1,66 @@
-"""The log-probability gap of a trained policy: sampler's precision × routing replay, on the same trajectories.
+"""What TITO and R3 take off the log-probability gap of a bfloat16 sampler (the report's Figure 6 in miniature).
 
-python benchmarks/gap.py [RUN/checkpoints/step-30/policy] [--tasks 200] [--seed 0]
+python benchmarks/gap.py [CHECKPOINT …] [--trials 300] [--figure docs/gap.png] [--set GIN …]
 
-Without a policy, the newest one in runs/.
+Each checkpoint (as `t1x gap` takes it) is a policy of its own; the newest one in runs/ without any. Its trials are new ones, in
+real sandboxes, sampled by the bfloat16 engine; all cells of a policy are of the same sampled ids.
 """
 
 import argparse
-import asyncio
 import sys
 from pathlib import Path
-from typing import Literal
 
-import torch
+from rich.console import Console
 
-from t1x.campaign.assembly import first, named, trial_runner
-from t1x.campaign.campaign import Campaign
-from t1x.campaign.gap import Gap, measure_gap
-from t1x.config import load
-from t1x.engine.embedded import EmbeddedEngine
-from t1x.engine.protocol import Decoding
-from t1x.model.checkpoint import load_pretrained, to_hf
+from t1x.campaign.gap import Cell
+from t1x.campaign.gap_report import GapReport, measure_gap
+from t1x.campaign.gap_source import gap_source
+from t1x.cli.gap_tables import WIDTH, gap_tables
 from t1x.model.router import RouterMode
-from t1x.model.value import ValueModel
+from t1x.tracking.gap_figures import gap_cells
 
-EXPERIMENT = "experiments/quickstart.gin"
-MODES = (RouterMode.FREE, RouterMode.REPLAY_NO_GRAD)
+SAMPLER = "bfloat16"
+ENGINE = ["Campaign.engine = @EmbeddedEngine()", f"EmbeddedEngine.dtype = '{SAMPLER}'"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("policy", type=Path, nargs="?", help="folder of a policy's weights")
-    parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="*", help="a run, a checkpoint's folder or a policy's")
+    parser.add_argument("--trials", type=int, default=300, help="new trials of each policy")
+    parser.add_argument("--figure", type=Path, help="where to draw the cells")
+    parser.add_argument("--set", action="append", default=[], metavar="GIN", help="wins over the run's settings; repeatable")
     arguments = parser.parse_args()
-    policy = arguments.policy or _newest()
-    torch.set_num_threads(1)
-    root = load(EXPERIMENT, set=[f"Campaign.seed = {arguments.seed}"]).root
-    assert isinstance(root, Campaign)
-    print(f"{policy}: {arguments.tasks} trials at temperature 1, seed {arguments.seed}; mean |o - q| ± standard error over trials")
-    for dtype in ("float32", "bfloat16"):
-        free, replayed = asyncio.run(_measure(root, policy, dtype, arguments.tasks))
-        print(
-            f"{dtype:>9} sampler: own routing {free.mean:.2e} ± {free.stderr:.1e}, "
-            f"replayed {replayed.mean:.2e} ± {replayed.stderr:.1e}, "
-            f"ratio {free.mean / replayed.mean:.2f}  ({free.loss_tokens} tokens, {free.own_turn_violations} own-turn violations)"
-        )
+    console = Console(width=max(WIDTH, Console().width))
+    series = {}
+    for checkpoint in arguments.checkpoints or [_newest()]:
+        source = gap_source(checkpoint, set=[*ENGINE, *arguments.set], sandboxes=True)
+        report = measure_gap(source, console, sample=arguments.trials)
+        console.print(f"\n== {source.weights.name}, seed {source.campaign.seed}", highlight=False)
+        for each in gap_tables(report):
+            console.print(each, highlight=False, soft_wrap=True)
+        entropy = report.measured.entropy.mean
+        series[f"{source.weights.name}, seed {source.campaign.seed} (entropy {entropy:.2f} nats)"] = _cells(report)
+    if arguments.figure:
+        title = f"A {SAMPLER} sampler against the float32 trainer, {arguments.trials} trials of each policy"
+        gap_cells(arguments.figure, series, title)
+        console.print(f"\n{arguments.figure}", highlight=False)
 
 
-def _newest() -> Path:
+def _cells(report: GapReport) -> dict[str, tuple[float, float]]:
+    names = {
+        "neither": (RouterMode.FREE, report.text),
+        "R3": (RouterMode.REPLAY_NO_GRAD, report.text),
+        "TITO": (RouterMode.FREE, report.tokens),
+        "TITO + R3": (RouterMode.REPLAY_NO_GRAD, report.tokens),
+    }
+    return {name: report.measured.cells[Cell(SAMPLER, mode, stitcher)].estimate for name, (mode, stitcher) in names.items()}
+
+
+def _newest() -> str:
     found = sorted(Path("runs").glob("*/checkpoints/step-*/policy"), key=lambda path: path.stat().st_mtime)
     if not found:
-        sys.exit("no trained policy in runs/; run `make quickstart` first or name the folder of one")
-    return found[-1]
-
-
-async def _measure(campaign: Campaign, path: Path, dtype: Literal["float32", "bfloat16"], tasks: int) -> list[Gap]:
-    policy = load_pretrained(path)
-    trainer = campaign.trainer.build(policy, ValueModel(policy.config), campaign.algorithm)
-    engine = EmbeddedEngine(dtype=dtype).build(policy.config, to_hf(policy))
-    host = campaign.sandbox.build()
-    try:
-        run = trial_runner(campaign, host, campaign.tokenizer.build(), engine, "gap", 0, Decoding(1.0))
-        trials = named("gap", 0, first(campaign.pool.build(), tasks))
-        return await measure_gap(trials, run, trainer, MODES, campaign.concurrency)
-    finally:
-        await engine.close()
-        await host.close()
+        sys.exit("no trained policy in runs/; run `make quickstart` first or name a checkpoint")
+    return str(found[-1])
 
 
 if __name__ == "__main__":

@@ -1,51 +1,94 @@
-"""The log-probability gap between sampler and trainer, on the same trajectories with and without routing replay."""
+"""The log-probability gap |o - q| between an engine and the trainer (Eq. 24b), in cells that can be compared.
 
-from collections.abc import Mapping, Sequence
+Invariant: trials are what is independent, so every error is over trials; cells are of the same trials, so that differences are
+paired.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from t1x.model.router import RouterMode
-from t1x.rollout.rollout import RunTrial, rollout
-from t1x.rollout.scheduler import WaitAll
-from t1x.tasks.task import Task
-from t1x.training.batch import Batch
-from t1x.training.trainer import TrainerWorker
-from t1x.trajectory.audit import Audit, audit
+
+Floats = npt.NDArray[np.floating]
+Counts = npt.NDArray[np.int64]
+
+
+class Estimate(NamedTuple):
+    """A ratio over trials, or a difference of two."""
+
+    mean: float
+    stderr: float
+    """Standard error (delta method)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Under what a gap is measured."""
+
+    dtype: str
+    """Of the engine; the trainer's is its own."""
+    mode: RouterMode
+    """Of the trainer's pass."""
+    stitcher: str
+    """Name of the component."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """|o - q| over the loss tokens of some trajectories (Eq. 24b), under one router mode."""
+    """|o - q| at the loss tokens of t trials."""
 
-    mean: float
-    """Σ|o - q| / M."""
-    stderr: float
-    """Standard error of that ratio over trajectories (delta method)."""
-    loss_tokens: int
-    own_turn_violations: int
-    """Of the auditor; must be 0."""
+    distances: Floats
+    """[M], trial after trial."""
+    counts: Counts
+    """[t]: loss tokens of each trial; 0 where nothing was sampled."""
 
+    @property
+    def sums(self) -> Floats:
+        """[t]"""
+        return by_trial(np.repeat(np.arange(len(self.counts)), self.counts), self.distances, len(self.counts))
 
-async def measure_gap(
-    trials: Mapping[str, Task], run: RunTrial, trainer: TrainerWorker, modes: Sequence[RouterMode], concurrency: int
-) -> list[Gap]:
-    """Runs the trials (id to task) by `run` and measures the gap under each mode, on the same trajectories."""
-    rolled = await rollout(trials, batch=len(trials), scheduler=WaitAll(), run=run, concurrency=concurrency)
-    batch = Batch.of(rolled.admitted, seed=0)
-    violations = sum((audit(trial.turns, trial.trajectories) for trial in rolled.admitted), Audit()).own_turn_violations
-    gaps = []
-    for mode in modes:
-        distance = np.abs(trainer.log_probs(batch, mode) - batch.sampler_logprobs)
-        mean, stderr = ratio(np.add.reduceat(distance, batch.offsets), batch.counts)
-        gaps.append(Gap(mean, stderr, batch.loss_tokens, violations))
-    return gaps
+    @property
+    def estimate(self) -> Estimate:
+        """Σ|o - q| / M."""
+        return ratio(self.sums, self.counts)
+
+    def above(self, other: "Gap") -> Estimate:
+        """How much greater this gap is than another one of the same trials."""
+        a, b = self.estimate.mean, other.estimate.mean
+        influence = _influence(self.sums, self.counts) - _influence(other.sums, other.counts)
+        return Estimate(a - b, _error(influence))
 
 
-def ratio(sums: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """Σ sums / Σ counts and its standard error, trajectories being independent."""
-    mean = float(sums.sum() / counts.sum())
-    residual = sums - mean * counts
-    n = len(sums)
-    return mean, float(np.sqrt((residual**2).sum() * n / max(1, n - 1)) / counts.sum())
+def effects(cells: Mapping[Cell, Gap], dtype: str, tokens: str, text: str) -> dict[str, Estimate]:
+    """By how much each mechanism narrows an engine's gap: R3 with token ids kept, TITO under replay, and both together. `tokens` is
+    the stitcher that keeps token ids, `text` the one that encodes anew."""
+    best = cells[Cell(dtype, RouterMode.REPLAY_NO_GRAD, tokens)]
+    return {
+        "R3": cells[Cell(dtype, RouterMode.FREE, tokens)].above(best),
+        "TITO": cells[Cell(dtype, RouterMode.REPLAY_NO_GRAD, text)].above(best),
+        "both": cells[Cell(dtype, RouterMode.FREE, text)].above(best),
+    }
+
+
+def by_trial(trials: Counts, values: npt.NDArray[Any], count: int) -> Floats:
+    """[count]: the sum of the values [n] of each trial, `trials` [n] telling whose each is."""
+    return np.bincount(trials, values, count).astype(np.float64)
+
+
+def ratio(sums: Floats, counts: npt.NDArray[Any]) -> Estimate:
+    """Σ sums / Σ counts, both [t], the trials being independent."""
+    return Estimate(float(sums.sum() / counts.sum()), _error(_influence(sums, counts)))
+
+
+def _influence(sums: Floats, counts: npt.NDArray[Any]) -> Floats:
+    """[t]: by how much each trial moves the ratio."""
+    return (sums - sums.sum() / counts.sum() * counts) / counts.sum()
+
+
+def _error(influence: Floats) -> float:
+    n = len(influence)
+    return float(np.sqrt((influence**2).sum() * n / max(1, n - 1)))

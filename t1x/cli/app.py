@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from t1x import __version__
-from t1x.cli import evaluate, grid, runs, tasks
+from t1x.cli import evaluate, gap, grid, runs, tasks
 from t1x.cli.options import AUTO, HELP, File, Files, Settings, SiteName, print_notes, print_site
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.add_typer(tasks.app, name="tasks")
 app.add_typer(grid.app, name="grid")
 app.add_typer(runs.app, name="runs")
 app.command(name="eval")(evaluate.evaluate)
+app.command()(gap.gap)
 
 
 def _version(wanted: bool) -> None:

@@ -1,60 +1,72 @@
-"""The gap between sampler and trainer, measured on the same trajectories with real sandboxes."""
+"""The gap's numbers: against slow loops and against the jackknife."""
 
-import asyncio
-from typing import Literal
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from t1x.campaign.assembly import first, named, trial_runner
-from t1x.campaign.campaign import Campaign
-from t1x.campaign.gap import Gap, measure_gap, ratio
-from t1x.config import load
-from t1x.engine.embedded import EmbeddedEngine
-from t1x.engine.protocol import Decoding
-from t1x.model.checkpoint import to_hf
-from t1x.model.router import RouterMode
-
-MODES = (RouterMode.FREE, RouterMode.REPLAY_NO_GRAD)
+from t1x.campaign.canonical import noncanonical
+from t1x.campaign.gap import Gap, ratio
+from t1x.text.bundled import BundledTokenizer
 
 
-def measured(dtype: Literal["float32", "bfloat16"]) -> list[Gap]:
-    """Of a policy without training: its router has small margins, so that low precision flips experts."""
-    campaign = load("experiments/quickstart.gin", set=["ShellHarness.max_turns = 2"]).root
-    assert isinstance(campaign, Campaign)
-    policy = campaign.model.build(0)
-    trainer = campaign.trainer.build(policy, campaign.model.build_value(0), campaign.algorithm)
-    engine = EmbeddedEngine(dtype=dtype).build(campaign.model, to_hf(policy))
-    host = campaign.sandbox.build()
-
-    async def run() -> list[Gap]:
-        try:
-            runner = trial_runner(campaign, host, campaign.tokenizer.build(), engine, "gap", 0, Decoding(1.0))
-            return await measure_gap(named("gap", 0, first(campaign.pool.build(), 24)), runner, trainer, MODES, 24)
-        finally:
-            await engine.close()
-            await host.close()
-
-    return asyncio.run(run())
+def random_gap(random: np.random.Generator, trials: int, like: Gap | None = None) -> Gap:
+    """Longer trials have greater gaps; one that is like another shares its part."""
+    counts = random.integers(0, 20, trials) if like is None else like.counts
+    distances = np.concatenate([random.exponential(1 + 0.1 * n, n) for n in counts])
+    return Gap(distances if like is None else distances + like.distances, counts)
 
 
-def test_replay_narrows_the_gap_of_a_bfloat16_sampler() -> None:
-    free, replayed = measured("bfloat16")
-    assert free.loss_tokens == replayed.loss_tokens > 500
-    assert free.own_turn_violations == 0
-    assert replayed.mean < free.mean - free.stderr
+def jackknife(statistic: Callable[[np.ndarray], float], trials: int) -> float:
+    """Standard error of a statistic of trials, each left out once."""
+    left_out = np.array([statistic(np.delete(np.arange(trials), index)) for index in range(trials)])
+    return float(np.sqrt((trials - 1) / trials * ((left_out - left_out.mean()) ** 2).sum()))
 
 
-def test_a_float32_sampler_has_no_gap() -> None:
-    assert max(gap.mean for gap in measured("float32")) < 1e-5
+def mean_of(gap: Gap, which: np.ndarray) -> float:
+    """By loops, over some of the trials."""
+    starts = np.cumsum(gap.counts) - gap.counts
+    values = [gap.distances[starts[trial] + token] for trial in which for token in range(gap.counts[trial])]
+    return sum(values) / len(values)
+
+
+def test_mean_and_paired_difference_with_the_errors_of_the_jackknife() -> None:
+    random = np.random.default_rng(3)
+    one = random_gap(random, 60)
+    other = random_gap(random, 60, like=one)
+    everyone = np.arange(60)
+    assert one.estimate.mean == pytest.approx(mean_of(one, everyone))
+    assert one.estimate.stderr == pytest.approx(jackknife(lambda which: mean_of(one, which), 60), rel=0.05)
+    difference = other.above(one)
+    assert difference.mean == pytest.approx(mean_of(other, everyone) - mean_of(one, everyone))
+    paired = jackknife(lambda which: mean_of(other, which) - mean_of(one, which), 60)
+    assert difference.stderr == pytest.approx(paired, rel=0.05)
+    assert difference.stderr < np.hypot(one.estimate.stderr, other.estimate.stderr), "the two share their trials"
 
 
 def test_the_standard_error_is_that_of_repeated_samples() -> None:
-    rng = np.random.default_rng(0)
+    random = np.random.default_rng(0)
 
     def sample() -> tuple[np.ndarray, np.ndarray]:
-        counts = rng.integers(1, 20, 200)
-        return np.array([rng.exponential(1 + 0.1 * n, n).sum() for n in counts]), counts
+        counts = random.integers(1, 20, 200)
+        return np.array([random.exponential(1 + 0.1 * n, n).sum() for n in counts]), counts
 
     ratios, errors = zip(*(ratio(*sample()) for _ in range(400)), strict=True)
     assert np.mean(errors) == pytest.approx(np.std(ratios), rel=0.15)
+
+
+def test_ids_that_encoding_anew_replaces_are_told_from_those_that_it_keeps() -> None:
+    tokenizer = BundledTokenizer().build()
+    stop = np.array(tokenizer.stop_ids[:1], np.int32)
+    canonical = np.concatenate([tokenizer.encode("cat notes.txt | sort"), stop])
+    assert len(canonical) < 20, "some id stands for several characters"
+    assert not noncanonical(tokenizer, canonical).any()
+    longest = int(np.argmax([len(tokenizer.decode(canonical[i : i + 1])) for i in range(len(canonical))]))
+    spelled = np.concatenate([tokenizer.encode(letter) for letter in tokenizer.decode(canonical[longest : longest + 1])])
+    split = np.concatenate([canonical[:longest], spelled, canonical[longest + 1 :]]).astype(np.int32)
+    assert tokenizer.decode(split) == tokenizer.decode(canonical)
+    flags = noncanonical(tokenizer, split)
+    assert np.flatnonzero(flags).tolist() == list(range(longest, longest + len(spelled)))
+    broken = np.append(tokenizer.encode("é")[:1], stop).astype(np.int32)
+    assert len(tokenizer.encode("é")) > 1
+    assert noncanonical(tokenizer, broken).tolist() == [True, False], "half a character is no text"

@@ -1,0 +1,116 @@
+"""What a gap is measured on: weights, the campaign that they go with, and trials."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from t1x.campaign.assembly import first, named, trial_runner
+from t1x.campaign.campaign import Campaign
+from t1x.campaign.checkpoint_evaluation import Weights, find_weights
+from t1x.campaign.gap_measure import Trials
+from t1x.campaign.progress import ProgressReport
+from t1x.config import load
+from t1x.config.names import with_article
+from t1x.config.requirements import NotHere, missing
+from t1x.engine.protocol import Decoding
+from t1x.model.checkpoint import to_hf
+from t1x.model.transformer import MoeTransformer
+from t1x.rollout.rollout import rollout
+from t1x.rollout.scheduler import WaitAll
+from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.storage import read_trials
+from t1x.trajectory.storage_folder import batch_files
+
+
+@dataclass(frozen=True, slots=True)
+class GapSource:
+    """Weights and the campaign whose trainer, tokenizer and harness go with them."""
+
+    weights: Weights
+    campaign: Campaign
+
+    def stored(self, trajectories: str | None, limit: int | None) -> tuple[Trials, str]:
+        """Stored trials that were trained on, at most `limit`, and where they're from: a file of trials, or a training step of the
+        run; its newest batch where None. Raises `ValueError` where there are none."""
+        path = self._file(trajectories)
+        usable = (trial for trial in read_trials(path) if trial.trajectories)
+        trials = {trial.id: trial.turns for trial in islice(usable, limit)}
+        if not trials:
+            raise ValueError(f"{path} holds no trial that was trained on")
+        return trials, f"{len(trials)} stored trials of {path}"
+
+    def _file(self, trajectories: str | None) -> Path:
+        if trajectories is not None and not trajectories.isdecimal():
+            return Path(trajectories)
+        run = self.weights.run
+        if run is None:
+            raise ValueError(
+                f"{self.weights.policy} lies in no run, so it has no stored trials; name a file of them, or --sample N"
+            )
+        files = [each for each in batch_files(run.folder) if each.purpose == "train"]
+        found = [each for each in files if trajectories is None or each.step == int(trajectories)]
+        if not found:
+            has = f"; it has those of steps {', '.join(str(each.step) for each in files)}" if files else ""
+            what = "stored trials" if trajectories is None else f"stored trials of step {trajectories}"
+            raise ValueError(f"{run.folder} has no {what}{has}; --sample N runs new ones")
+        return found[-1].path
+
+    async def sampled(
+        self, policy: MoeTransformer, tokenizer: ChatTokenizer, count: int, progress: ProgressReport
+    ) -> tuple[Trials, str]:
+        """New trials in real sandboxes, on the first tasks of the campaign's pool, and how they came about."""
+        campaign = self.campaign
+        tasks = first(campaign.pool.build(), count)
+        host = campaign.sandbox.build(deterministic=campaign.deterministic)
+        try:
+            engine = campaign.engine.build(policy.config, to_hf(policy), deterministic=campaign.deterministic)
+            try:
+                with progress.phase("new trials", len(tasks)) as phase:
+                    rolled = await rollout(
+                        named("gap", 0, tasks),
+                        batch=len(tasks),
+                        scheduler=WaitAll(),
+                        run=trial_runner(campaign, host, tokenizer, engine, "gap", 0, Decoding(campaign.temperature)),
+                        concurrency=campaign.concurrency,
+                        on_trial=lambda _: phase.advance(),
+                    )
+            finally:
+                await engine.close()
+        finally:
+            await host.close()
+        trials = {trial.id: trial.turns for trial in rolled.admitted}
+        dtype = getattr(campaign.engine, "dtype", "")
+        how = f"temperature {campaign.temperature:g}, seed {campaign.seed}, by {with_article(f'{dtype} engine'.strip())}"
+        return trials, f"{len(trials)} new trials ({how})"
+
+
+def gap_source(
+    checkpoint: str,
+    *,
+    like: str | None = None,
+    site: str | None = None,
+    set: Sequence[str] = (),
+    runs: Path = Path("runs"),
+    sandboxes: bool = False,
+) -> GapSource:
+    """The weights that `checkpoint` means (a run, a checkpoint's folder, a policy's) and the campaign: the run's own, or `like`,
+    under the Gin texts of `set`. Raises `ValueError` for what the user can mend, `NotHere` for what this machine lacks, where
+    `sandboxes` also for running trials."""
+    weights = find_weights(checkpoint, runs)
+    source = like or (str(weights.run.folder / "config.gin") if weights.run else None)
+    if source is None:
+        raise ValueError(
+            f"{weights.policy} lies in no run, so nothing says which trainer and tokenizer go with it; name an experiment that has "
+            f"them, as in --like experiments/quickstart.gin"
+        )
+    campaign = load(source, site=site, set=set).root
+    if not isinstance(campaign, Campaign):
+        raise ValueError(
+            f"{source} describes {with_article(type(campaign).__name__)}, which trains nothing; a gap is one between an engine "
+            f"and a trainer, so name a campaign with --like"
+        )
+    parts = [campaign] if sandboxes else [campaign.trainer, campaign.tokenizer]
+    if lacks := [lack for part in parts for lack in missing(part)]:
+        raise NotHere(lacks, campaign.site)
+    return GapSource(weights, campaign)

@@ -1,0 +1,89 @@
+"""`t1x gap`: the log-probability gap between engine and trainer."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from t1x.cli.options import AUTO, Settings, SiteName, print_site
+
+
+def gap(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHECKPOINT",
+            help="A run (folder, name, MLflow id), whose newest weights are meant; a checkpoint's folder; or a policy's.",
+            show_default=False,
+        ),
+    ],
+    trajectories: Annotated[
+        str | None,
+        typer.Option(
+            "--trajectories",
+            metavar="FILE|STEP",
+            help="A file of stored trials, or a training step of the run; its newest stored step without it.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Take the first N stored trials only.", show_default=False)
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", metavar="N", min=1, help="Run N new trials in sandboxes instead of taking stored ones.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FOLDER", help="Write gap.json, gap.png and margin.png into this folder.", show_default=False
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            "--like", metavar="FILE", help="A campaign whose settings are used instead of the run's own.", show_default=False
+        ),
+    ] = None,
+    runs: Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The runs folder that a run is looked up in.")] = Path(
+        "runs"
+    ),
+    site: SiteName = AUTO,
+    set: Settings = None,
+) -> None:
+    """Measure the gap |o - q| between what samples and what is trained.
+
+    Every sampled id of the trials is put through an engine in float32 and one in bfloat16, its trials are stitched with their ids
+    kept (TITO) and encoded anew, and the trainer computes its log-probabilities with its own experts and with the engine's (R3). So
+    all cells are of the same ids, and differences are paired. It also tells which experts flip and how well the router's margin
+    foretells that.
+
+    \b
+    Examples:
+      t1x gap quickstart-1a2b3c4d-0
+      t1x gap runs/quickstart-1a2b3c4d-0 --trajectories 12 --limit 64
+      t1x gap runs/quickstart-1a2b3c4d-0/checkpoints/step-30 --sample 300 --out gap
+      t1x gap my-policy/ --like experiments/quickstart.gin --sample 100
+    """
+    if sample is not None and (trajectories is not None or limit is not None):
+        raise ValueError("--sample runs new trials; --trajectories and --limit choose stored ones, so leave either out")
+    if out is not None and out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out}: that isn't a folder")
+    from rich.console import Console
+
+    from t1x.campaign.gap_report import measure_gap
+    from t1x.campaign.gap_source import gap_source
+    from t1x.cli.gap_tables import WIDTH, gap_tables
+
+    console = Console(width=max(WIDTH, Console().width))
+    source = gap_source(checkpoint, like=like, site=site, set=set or (), runs=runs, sandboxes=sample is not None)
+    print_site(source.campaign.site, chosen=True)
+    report = measure_gap(source, console, trajectories=trajectories, limit=limit, sample=sample)
+    if out is not None:
+        report.write(out)
+    for each in gap_tables(report):
+        console.print(each, highlight=False, soft_wrap=True)
+    if out is not None:
+        console.print(f"\nnumbers and figures: {out}", highlight=False, soft_wrap=True)

@@ -1,0 +1,88 @@
+"""What `t1x gap` prints."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from t1x.campaign.gap import Estimate
+from t1x.campaign.gap_report import GapReport
+from t1x.model.router import RouterMode
+
+WIDTH = 110
+"""Columns that the tables take at least; a narrow terminal wraps a line by itself."""
+REPLAYED = {RouterMode.FREE: "own experts", RouterMode.REPLAY_NO_GRAD: "replayed"}
+
+
+def gap_tables(report: GapReport) -> Iterator[RenderableType]:
+    """Lines and tables, in the order in which they are read."""
+    measured = report.measured
+    yield Text(f"weights: {report.weights}\ntrials: {report.trials}")
+    yield Text(
+        f"policy's entropy: {_plain(measured.entropy)} nats a token\nnon-canonical ids (not how the tokenizer encodes their text): "
+        f"{_share(measured.noncanonical)} of the sampled ones; with all behind them in their trial {_share(measured.affected)}"
+    )
+    yield Text("\nMean |o - q| in nats a token, ± standard error over trials, all on the same sampled ids")
+    yield _cells(report)
+    yield Text(
+        f"\nWhat each takes off (paired difference ± standard error): R3 with {report.tokens}, TITO (instead of {report.text}) "
+        f"under replay, both together"
+    )
+    yield _effects(report)
+    if measured.margins:
+        yield Text("\nExperts: the trainer's own choice against the engine's record, at every position and layer")
+        yield _flips(report)
+        yield Text("\nPairs that flip by top-k margin γ, a tenth of the pairs a line")
+        yield _bins(report)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(pad_edge=False, box=None)
+    table.add_column(columns[0], no_wrap=True)
+    for column in columns[1:]:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _cells(report: GapReport) -> Table:
+    table = _table("engine", "stitcher", "experts", "mean |o - q|", "loss tokens")
+    for cell, gap in report.measured.cells.items():
+        table.add_row(cell.dtype, cell.stitcher, REPLAYED[cell.mode], _gap(gap.estimate), f"{int(gap.counts.sum())}")
+    return table
+
+
+def _effects(report: GapReport) -> Table:
+    table = _table("engine", "R3", "TITO", "both")
+    for dtype, found in report.effects.items():
+        table.add_row(dtype, *(_gap(found[name]) for name in ("R3", "TITO", "both")))
+    return table
+
+
+def _flips(report: GapReport) -> Table:
+    table = _table("engine", "pairs that flip", "positions with a flip", "AUC of -γ", "gap without a flip", "gap with one")
+    for dtype, found in report.measured.margins.items():
+        gaps = [_gap(each) if each else "-" for each in found.gaps]
+        table.add_row(dtype, _share(found.rate), _share(found.any_layer), _plain(found.auc) if found.auc else "-", *gaps)
+    return table
+
+
+def _bins(report: GapReport) -> Table:
+    """Margins are the trainer's, so that they are the same for every engine."""
+    margins = report.measured.margins
+    table = _table("γ from", "to", *margins)
+    for bins in zip(*(found.bins for found in margins.values()), strict=True):
+        table.add_row(f"{bins[0].low:.2e}", f"{bins[0].high:.2e}", *(_share(each.flips) for each in bins))
+    return table
+
+
+def _gap(value: Estimate) -> str:
+    return f"{value.mean:.2e} ± {value.stderr:.0e}"
+
+
+def _share(value: Estimate) -> str:
+    return f"{100 * value.mean:.3f} ± {100 * value.stderr:.3f} %"
+
+
+def _plain(value: Estimate) -> str:
+    return f"{value.mean:.3f} ± {value.stderr:.3f}"

@@ -1,0 +1,73 @@
+"""Figures of the gap between engine and trainer."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from t1x.tracking.figures import COLOURS, MARKERS, styled_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BINS = 48
+"""Of a histogram."""
+LEAST = 1e-9
+"""Smaller gaps, and those of 0, are drawn as this."""
+GAP = "mean |o - q|, nats a token"
+
+
+def gap_histograms(path_png: Path, panels: Mapping[str, Mapping[str, npt.NDArray[np.floating]]], title: str = "") -> None:
+    """A panel for each engine with a line for each cell: how |o - q| [M] is spread over its loss tokens, both axes logarithmic."""
+    found = np.concatenate([values for cells in panels.values() for values in cells.values()])
+    edges = np.geomspace(max(LEAST, found[found > 0].min(initial=1.0)), max(10 * LEAST, found.max(initial=0.0)) * 1.01, BINS + 1)
+    with styled_figure(path_png, (8.0, 1.0 + 2.8 * len(panels)), title) as figure:
+        axes: Sequence[Axes] = list(figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0])
+        for panel, (engine, cells) in zip(axes, panels.items(), strict=True):
+            for (name, values), colour, style in zip(cells.items(), cycle(COLOURS), cycle(("-", "--", "-.", ":")), strict=False):
+                counts, _ = np.histogram(values.clip(edges[0], edges[-1]), edges)
+                panel.stairs(counts / max(1, len(values)), edges, color=colour, linestyle=style, linewidth=1.5, label=name)
+                panel.axvline(float(values.mean()), color=colour, linestyle=style, linewidth=0.8, alpha=0.6)
+            panel.set_xscale("log")
+            panel.set_yscale("log")
+            panel.set_ylabel("share of loss tokens")
+            panel.set_title(f"{engine} engine (thin lines: means)", fontsize=10)
+            panel.legend(loc="upper left", fontsize=8)
+        axes[-1].set_xlabel("|o - q|, nats")
+
+
+def flip_curves(path_png: Path, curves: Mapping[str, Sequence[tuple[float, float, float]]], title: str = "") -> None:
+    """The share of (position, layer) pairs that flip against the top-k margin: for each engine (median margin, share, its standard
+    error) of each bin. Bins in which nothing flips are left out, since the axis is logarithmic."""
+    with styled_figure(path_png, (8.0, 3.8), title) as figure:
+        panel = figure.subplots()
+        for (engine, bins), colour, marker in zip(curves.items(), cycle(COLOURS), cycle(MARKERS), strict=False):
+            shown = np.array([each for each in bins if each[0] > 0 and each[1] > 0]).reshape(-1, 3)
+            label = f"{engine} engine" if len(shown) else f"{engine} engine: nothing flips"
+            errors = np.minimum(shown[:, 2], 0.999 * shown[:, 1]), shown[:, 2]
+            panel.errorbar(shown[:, 0], shown[:, 1], errors, color=colour, marker=marker, linewidth=1.2, capsize=3, label=label)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.set_xlabel("top-k margin γ (median of each tenth of the pairs)")
+        panel.set_ylabel("share of pairs that flip")
+        panel.legend(loc="best")
+
+
+def gap_cells(path_png: Path, series: Mapping[str, Mapping[str, tuple[float, float]]], title: str = "", note: str = "") -> None:
+    """The mean gap of each cell with its 95 % interval: for each of `series` (a policy) cell to (mean, standard error)."""
+    with styled_figure(path_png, (8.0, 4.0), title) as figure:
+        panel = figure.subplots()
+        names = list(next(iter(series.values())))
+        for index, ((label, cells), colour, marker) in enumerate(zip(series.items(), cycle(COLOURS), cycle(MARKERS), strict=False)):
+            at = np.arange(len(names)) + 0.12 * (index - (len(series) - 1) / 2)
+            means, errors = np.array([cells[name] for name in names]).T
+            panel.errorbar(at, means, 1.96 * errors, fmt=marker, color=colour, markersize=7, capsize=4, linewidth=1.5, label=label)
+        panel.set_xticks(range(len(names)), names)
+        panel.set_ylim(bottom=0)
+        panel.set_ylabel(f"{GAP} (bars: 95 %)")
+        panel.set_xlabel(note)
+        panel.grid(visible=False, axis="x")
+        panel.legend(loc="best")
