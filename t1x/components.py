@@ -15,6 +15,7 @@ import t1x.engine.sglang
 import t1x.grading.reward
 import t1x.harness.shell
 import t1x.harness.terminus
+import t1x.harness.text_shell
 import t1x.model.qwen3_5_moe
 import t1x.model.qwen3_moe
 import t1x.model.router

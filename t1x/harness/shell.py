@@ -1,30 +1,26 @@
-"""The shell harness: one command a turn, then its output, until the agent says that it is done.
-
-Invariant: token ids are the source of truth. The next prompt is T_i ∥ glue(observation), never a re-encoded history, so every
-boundary is exact by construction.
-"""
+"""The shell harness: one command a turn, then its output, until the agent says that it is done."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from t1x.config import Role
 from t1x.engine.protocol import Decoding, EngineError, EngineWorker, Sampling
+from t1x.harness.conversation import Conversation, IdConversation
 from t1x.harness.harness import Harness, Sink
 from t1x.harness.observation import observation
 from t1x.harness.records import EndedBy
 from t1x.sandbox.protocol import SandboxLease
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer, Ids
-from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Turn
 
 
 class ShellHarness(Harness):
-    """One shell command a turn. A command that is cut off by `max_command_tokens` is not run: its message is closed with the
-    stop id (as context, not as something sampled) and the agent is told."""
+    """One shell command a turn; token ids are the source of truth. A command that is cut off by `max_command_tokens` is not run:
+    its message is closed with the stop id (as context, not as something sampled) and the agent is told."""
 
     max_turns: Annotated[int, Role.SCALE, Field(ge=1)] = 8
     """Turns after which a trial ends."""
@@ -41,7 +37,7 @@ class ShellHarness(Harness):
     """The message that ends the trial instead of being run."""
 
     @model_validator(mode="after")
-    def _sizes_fit(self) -> "ShellHarness":
+    def _sizes_fit(self) -> Self:
         if self.observation_tail > self.observation_tokens:
             raise ValueError(
                 f"observation_tail {self.observation_tail} is part of observation_tokens and exceeds {self.observation_tokens}"
@@ -51,6 +47,10 @@ class ShellHarness(Harness):
                 f"max_command_tokens {self.max_command_tokens} leaves no room for a prompt in {self.context_tokens} tokens"
             )
         return self
+
+    def conversation(self, instruction: str, tokenizer: ChatTokenizer) -> Conversation:
+        """What makes a trial's prompts."""
+        return IdConversation(tokenizer, instruction)
 
     async def run(
         self,
@@ -65,25 +65,33 @@ class ShellHarness(Harness):
         sink: Sink,
     ) -> EndedBy:
         sink.message("user", task.instruction)
-        history = PromptBuffer(tokenizer.first_prompt(task.instruction))
+        conversation = self.conversation(task.instruction, tokenizer)
         for index in range(self.max_turns):
-            room = self.context_tokens - len(history)
+            prompt = conversation.prompt()
+            room = self.context_tokens - len(prompt.ids)
             if room < 1:
                 return EndedBy.CONTEXT
-            prompt = history.view()
             sampling = Sampling(decoding, min(self.max_command_tokens, room), tokenizer.stop_ids, seed_for(index))
-            completion = await engine.generate(prompt, sampling, session)
-            sink.turn(Turn(index, prompt, completion, decoding.temperature))
-            history.extend(completion.ids)
-            text = tokenizer.decode(completion.ids).strip()
+            done = await engine.generate(prompt.ids, sampling, session)
+            sink.turn(
+                Turn(
+                    index,
+                    prompt.ids,
+                    done,
+                    decoding.temperature,
+                    restarted=prompt.restarted,
+                    rendered=prompt.rendered,
+                    placeholder_tokens=prompt.placeholder_tokens,
+                )
+            )
+            text = tokenizer.decode(done.ids).strip()
             sink.message("assistant", text)
-            if completion.finish_reason == "abort":
+            if done.finish_reason == "abort":
                 raise EngineError(f"the engine aborted the completion of turn {index}")
-            if completion.finish_reason == "length":
-                if len(history) >= self.context_tokens:
+            if done.finish_reason == "length":
+                if len(done.ids) >= room:
                     return EndedBy.CONTEXT
                 shown = "command too long"
-                history.extend(tokenizer.stop_ids[:1])
             elif text == self.done_text:
                 return EndedBy.DONE
             else:
@@ -92,7 +100,7 @@ class ShellHarness(Harness):
                     result, tokenizer, head=self.observation_tokens - self.observation_tail, tail=self.observation_tail
                 )
             sink.message("tool", shown)
-            history.extend(tokenizer.glue(shown))
+            conversation.add(done, shown)
         return EndedBy.TURN_LIMIT
 
     def script(self, commands: Sequence[str], tokenizer: ChatTokenizer) -> list[Ids]:
