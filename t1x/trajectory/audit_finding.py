@@ -5,6 +5,8 @@ from enum import StrEnum
 
 WORST = 20
 """Findings that are kept of an audit, however much was audited."""
+BEFORE, AFTER = 3, 5
+"""Ids that a finding shows before its place, and from it on."""
 
 
 class Kind(StrEnum):
@@ -48,16 +50,18 @@ class Finding:
     count: int
     """Positions of this turn that differ so."""
     stream_ids: tuple[int, ...]
-    """Around the position, as the stream has them."""
+    """Around the position, from at most `BEFORE` before it on, as the stream has them."""
     engine_ids: tuple[int, ...]
-    """Around the place that goes with it, as the engine consumed or sampled them."""
+    """The same around the place that goes with it, as the engine consumed or sampled them."""
+    engine_position: int
+    """That place in the turn's prompt and completion."""
     trajectory: int = 0
-    """Which of the trial's."""
+    """Which of the trial's has the stream."""
     detail: str = ""
     """What differs where it isn't the ids: the stream's value and the turn's."""
 
     def __str__(self) -> str:
-        what = self.detail or f"the stream has ids {list(self.stream_ids)} around it, the turn {list(self.engine_ids)}"
+        what = self.detail or f"the stream has {list(self.stream_ids)} around it, the engine had {list(self.engine_ids)}"
         return f"Trial {self.trial}, turn {self.turn}, {self.kind} at position {self.position} ({self.count} of the turn): {what}"
 
 

@@ -7,17 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.model.routing_layout import Experts
-from t1x.trajectory.audit_finding import Finding, Kind, worst
+from t1x.trajectory.audit_alignment import Ids, Span, aligned, common_prefix, lengths_agree, loss_spans, turn_at, versions_of
+from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, worst
 from t1x.trajectory.audit_record import Audit
 from t1x.trajectory.audit_session import AuditedSession
 from t1x.trajectory.invariants import rows_of_loss_positions, rows_of_tokens
 from t1x.trajectory.records import Boundary, Trajectory, Turn
-
-Flags = npt.NDArray[np.bool_]
-Span = tuple[int, int]
-Ids = tuple[int, ...]
-BEFORE, AFTER = 3, 5
-"""Ids that a finding shows before and from its place on."""
 
 
 class TrialAudit:
@@ -35,7 +30,7 @@ class TrialAudit:
             self._audit_stream(turns[first:last], stream, session)
             first = last
         for turn in turns[first:]:
-            self._missing(turn, len(turn.completion.ids), 0, (), self._engine(turn, len(turn.prompt_ids)))
+            self._missing(turn, None, 0, 0, len(turn.completion.ids))
 
     def found(self) -> Audit:
         """Counts and the worst findings."""
@@ -47,17 +42,16 @@ class TrialAudit:
         self._count(positions=n, substituted_rows=len(stream.substituted_rows))
         self._count(placeholder_tokens=sum(turn.placeholder_tokens for turn in turns))
         sampled = [len(turn.completion.ids) for turn in turns]
-        spans = _spans(stream.loss_mask, sampled) if _lengths_agree(stream) else None
+        spans = loss_spans(stream.loss_mask, sampled) if lengths_agree(stream) else None
         if spans is None:
             worst_case = max(int(np.count_nonzero(stream.loss_mask)), sum(sampled))
             self._count(context_differences=worst_case)
-            self._missing(turns[0] if turns else None, worst_case, 0, _window(stream.token_ids, 0), ())
+            self._missing(turns[0] if turns else None, stream, 0, 0, worst_case)
             return
         self._loose_logprobs(turns, stream, spans)
         self._substitutions(turns, stream, spans)
-        versions = _versions(stream)
-        behind, placed = 0, True
-        """Where the turn before ended in the stream, and whether that is known."""
+        versions = versions_of(stream)
+        behind, placed = 0, True  # where the turn before ended in the stream, and whether that is known
         for number, (turn, span) in enumerate(zip(turns, spans, strict=True)):
             span = span or self._place_of_nothing(turns, number, stream, behind)
             if span is None:
@@ -77,14 +71,12 @@ class TrialAudit:
         """What the turn sampled against the loss positions that hold it."""
         start, stop = span
         done = turn.completion
-        positions, offsets = _aligned(stream.token_ids[start:stop], done.ids)
+        positions, offsets = aligned(stream.token_ids[start:stop], done.ids)
         self._count(loss_tokens=len(offsets), retokenized=stop - start - len(offsets))
         missing = max(stop - start, len(done.ids)) - len(offsets)
         if missing:
             at = next((i for i, (p, o) in enumerate(zip(positions, offsets, strict=True)) if p != i or o != i), len(offsets))
-            self._missing(
-                turn, missing, start + at, _window(stream.token_ids, start + at), self._engine(turn, len(turn.prompt_ids) + at)
-            )
+            self._missing(turn, stream, start + at, at, missing)
         at_stream, wrong = start + positions, np.zeros(len(offsets), np.bool_)
         first = len(turn.prompt_ids)
         checks = (
@@ -97,7 +89,7 @@ class TrialAudit:
             if differs.any():
                 at = int(differs.argmax())
                 place, offset = int(at_stream[at]), int(offsets[at])
-                detail = self._detail(kind, stream, place, turn, offset, versions)
+                detail = _detail(kind, stream, place, turn, offset, versions)
                 self._report(kind, turn, stream, place, first + offset, int(np.count_nonzero(differs)), detail)
                 wrong |= differs
         self._count(own_turn_violations=int(np.count_nonzero(wrong)), retokenized=int(np.count_nonzero(checks[0][1])))
@@ -109,11 +101,11 @@ class TrialAudit:
         came with this turn, that is from `behind` on, ids and routing rows are audited too."""
         start, stop = span
         prompt, done = turn.prompt_ids, turn.completion
-        at = _common(stream.token_ids[:start], prompt)
+        at = common_prefix(stream.token_ids[:start], prompt)
         if at < max(start, len(prompt)):
             wrong = stop - start
         else:  # behind its own wrong token, a loss position has another prefix too
-            at = start + _common(stream.token_ids[start:stop], done.ids)
+            at = start + common_prefix(stream.token_ids[start:stop], done.ids)
             wrong = stop - at - 1
         if wrong > 0:
             self._count(context_differences=wrong)
@@ -150,10 +142,10 @@ class TrialAudit:
         loose = (stream.logprobs != 0) & ~stream.loss_mask
         if loose.any():
             at = int(loose.argmax())
-            turn = _turn_at(turns, spans, at)
+            turn = turn_at(turns, spans, at)
             self._count(own_turn_violations=int(np.count_nonzero(loose)))
             detail = f"context has {stream.logprobs[at]:.6g}"
-            self._report(Kind.LOGPROB, turn, stream, at, None, int(np.count_nonzero(loose)), detail)
+            self._report(Kind.LOGPROB, turn, stream, at, at, int(np.count_nonzero(loose)), detail)
 
     def _substitutions(self, turns: Sequence[Turn], stream: Trajectory, spans: Sequence[Span | None]) -> None:
         """Eq. 14 for every row that is said to be substituted."""
@@ -167,7 +159,7 @@ class TrialAudit:
                 continue
             why = "predicts a loss token" if inside and stream.loss_mask[row + 1] else "doesn't repeat the row before it"
             self._count(misplaced_rows=1)
-            self._report(Kind.ROW, _turn_at(turns, spans, row), stream, row, None, 1, f"a substituted row {why}")
+            self._report(Kind.ROW, turn_at(turns, spans, row), stream, row, row, 1, f"a substituted row {why}")
 
     def _place_of_nothing(self, turns: Sequence[Turn], number: int, stream: Trajectory, behind: int) -> Span | None:
         """Where a turn that sampled nothing stands: at the end of its prompt. Known where nothing comes behind it, where it's the
@@ -184,101 +176,43 @@ class TrialAudit:
             return None
         return (at, at) if behind <= at <= len(stream.token_ids) else None
 
-    def _detail(self, kind: Kind, stream: Trajectory, place: int, turn: Turn, offset: int, versions: npt.NDArray[np.int64]) -> str:
-        done = turn.completion
-        if kind is Kind.LOGPROB:
-            return f"the stream has {stream.logprobs[place]:.6g}, the turn {done.logprobs[offset]:.6g}"
-        if kind is Kind.VERSION:
-            return f"the stream has {versions[place]}, the turn {done.version}"
-        if kind is Kind.ROUTING:
-            row = len(turn.prompt_ids) + offset - 1 - done.routing_start
-            captured = done.routing[row] if 0 <= row < len(done.routing) else None
-            return _rows_detail(stream.routed_experts[place - 1] if place else None, captured)
-        return ""
-
     def _count(self, **counts: int) -> None:
         self._counts.update(counts)
 
-    def _missing(self, turn: Turn | None, count: int, at: int, stream_ids: Ids, engine_ids: Ids) -> None:
+    def _missing(self, turn: Turn | None, stream: Trajectory | None, at: int, offset: int, count: int) -> None:
+        """Tokens that have no counterpart: `at` in the stream, if there is one, and `offset` in what the turn sampled."""
+        self._count(loss_tokens=count, own_turn_violations=count)
         if count:
-            self._count(loss_tokens=count, own_turn_violations=count)
-            index = -1 if turn is None else turn.index
-            self._findings.append(Finding(Kind.MISSING, self._trial, index, at, count, stream_ids, engine_ids, self._stream_index))
+            self._report(Kind.MISSING, turn, stream, at, offset + (len(turn.prompt_ids) if turn else 0), count)
 
     def _report(
-        self, kind: Kind, turn: Turn, stream: Trajectory, at: int, engine_at: int | None, count: int, detail: str = ""
+        self, kind: Kind, turn: Turn | None, stream: Trajectory | None, at: int, engine_at: int, count: int, detail: str = ""
     ) -> None:
-        ids = _window(stream.token_ids, at)
-        engine = self._engine(turn, at if engine_at is None else engine_at)
-        self._findings.append(Finding(kind, self._trial, turn.index, at, count, ids, engine, self._stream_index, detail))
-
-    def _engine(self, turn: Turn, at: int) -> Ids:
-        """A window on T_i."""
-        m = len(turn.prompt_ids)
-        start, stop = max(0, at - BEFORE), at + AFTER
-        parts = turn.prompt_ids[start:stop], turn.completion.ids[max(0, start - m) : max(0, stop - m)]
-        return tuple(np.concatenate(parts).tolist())
+        ids = () if stream is None else tuple(stream.token_ids[max(0, at - BEFORE) : at + AFTER].tolist())
+        engine, number = (_engine(turn, engine_at), turn.index) if turn else ((), -1)
+        self._findings.append(Finding(kind, self._trial, number, at, count, ids, engine, engine_at, self._stream_index, detail))
 
 
-def _lengths_agree(stream: Trajectory) -> bool:
-    n = len(stream.token_ids)
-    return n == len(stream.loss_mask) == len(stream.logprobs) == len(stream.routed_experts) + 1
+def _engine(turn: Turn, at: int) -> Ids:
+    """A window on T_i."""
+    m = len(turn.prompt_ids)
+    start, stop = max(0, at - BEFORE), at + AFTER
+    parts = turn.prompt_ids[start:stop], turn.completion.ids[max(0, start - m) : max(0, stop - m)]
+    return tuple(np.concatenate(parts).tolist())
 
 
-def _versions(stream: Trajectory) -> npt.NDArray[np.int64]:
-    """[N]: the version of each position, -1 where it has none."""
-    versions = np.full(len(stream.token_ids), -1, np.int64)
-    for span in stream.versions:
-        versions[span.start : span.stop] = span.version
-    return versions
-
-
-def _spans(mask: Flags, sampled: list[int]) -> list[Span | None] | None:
-    """[start, stop) of each turn's loss positions, None for a turn that sampled nothing; None where nobody can tell them apart.
-
-    Where loss positions are as many as sampled tokens they are the turns' in order, unless that puts context into a turn; where
-    not, each unbroken run of them is a turn's."""
-    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
-    if np.count_nonzero(mask) == sum(sampled):
-        positions, spans, at = np.flatnonzero(mask), [], 0
-        for count in sampled:
-            own = positions[at : at + count]
-            spans.append((int(own[0]), int(own[-1]) + 1) if count else None)
-            at += count
-        if all(span is None or span[1] - span[0] == count for span, count in zip(spans, sampled, strict=True)):
-            return spans
-    if len(edges) == sum(count > 0 for count in sampled):
-        runs = iter(edges.tolist())
-        return [(run[0], run[1]) if count and (run := next(runs)) else None for count in sampled]
-    return None
-
-
-def _aligned(stream: npt.NDArray[np.int32], sampled: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Positions of a loss run and the offsets of sampled ids that go with them: all where they are equally many, else their common
-    beginning and end."""
-    m, n = len(stream), len(sampled)
-    if m == n:
-        return np.arange(n), np.arange(n)
-    head = _common(stream, sampled)
-    tail = min(_common(stream[::-1], sampled[::-1]), min(m, n) - head)
-    ends = np.arange(-tail, 0)
-    return np.concatenate([np.arange(head), m + ends]), np.concatenate([np.arange(head), n + ends])
-
-
-def _common(first: npt.NDArray[np.int32], second: npt.NDArray[np.int32]) -> int:
-    n = min(len(first), len(second))
-    differs = first[:n] != second[:n]
-    return int(differs.argmax()) if differs.any() else n
-
-
-def _turn_at(turns: Sequence[Turn], spans: Sequence[Span | None], position: int) -> Turn:
-    """The turn that a position came with."""
-    behind = (turn for turn, span in zip(turns, spans, strict=True) if span is not None and position < span[1])
-    return next(behind, turns[-1])
-
-
-def _window(ids: npt.NDArray[np.int32], at: int) -> Ids:
-    return tuple(ids[max(0, at - BEFORE) : at + AFTER].tolist())
+def _detail(kind: Kind, stream: Trajectory, place: int, turn: Turn, offset: int, versions: npt.NDArray[np.int64]) -> str:
+    """The stream's value at a place, and the turn's of the sampled id that goes with it; empty where they are ids."""
+    done = turn.completion
+    if kind is Kind.LOGPROB:
+        return f"the stream has {stream.logprobs[place]:.6g}, the turn {done.logprobs[offset]:.6g}"
+    if kind is Kind.VERSION:
+        return f"the stream has version {versions[place]}, the turn {done.version}"
+    if kind is Kind.ROUTING:
+        row = len(turn.prompt_ids) + offset - 1 - done.routing_start
+        captured = done.routing[row] if 0 <= row < len(done.routing) else None
+        return _rows_detail(stream.routed_experts[place - 1] if place else None, captured)
+    return ""
 
 
 def _rows_detail(row: Experts | None, captured: Experts | None) -> str:

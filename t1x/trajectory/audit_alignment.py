@@ -1,0 +1,69 @@
+"""Which positions of a stream are whose, as the auditor sees it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from t1x.trajectory.records import Trajectory, Turn
+
+Span = tuple[int, int]
+"""[start, stop)"""
+Ids = tuple[int, ...]
+
+
+def lengths_agree(stream: Trajectory) -> bool:
+    n = len(stream.token_ids)
+    return n == len(stream.loss_mask) == len(stream.logprobs) == len(stream.routed_experts) + 1
+
+
+def versions_of(stream: Trajectory) -> npt.NDArray[np.int64]:
+    """[N]: the version of each position, -1 where it has none."""
+    versions = np.full(len(stream.token_ids), -1, np.int64)
+    for span in stream.versions:
+        versions[span.start : span.stop] = span.version
+    return versions
+
+
+def loss_spans(mask: npt.NDArray[np.bool_], sampled: list[int]) -> list[Span | None] | None:
+    """[start, stop) of each turn's loss positions, None for a turn that sampled nothing; None where nobody can tell them apart.
+
+    Where loss positions are as many as sampled tokens they are the turns' in order, unless that puts context into a turn; where
+    not, each unbroken run of them is a turn's."""
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
+    if np.count_nonzero(mask) == sum(sampled):
+        positions, spans, at = np.flatnonzero(mask), [], 0
+        for count in sampled:
+            own = positions[at : at + count]
+            spans.append((int(own[0]), int(own[-1]) + 1) if count else None)
+            at += count
+        if all(span is None or span[1] - span[0] == count for span, count in zip(spans, sampled, strict=True)):
+            return spans
+    if len(edges) == sum(count > 0 for count in sampled):
+        runs = iter(edges.tolist())
+        return [(run[0], run[1]) if count and (run := next(runs)) else None for count in sampled]
+    return None
+
+
+def aligned(stream: npt.NDArray[np.int32], sampled: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Positions of a loss run and the offsets of sampled ids that go with them: all where they are equally many, else their common
+    beginning and end."""
+    m, n = len(stream), len(sampled)
+    if m == n:
+        return np.arange(n), np.arange(n)
+    head = common_prefix(stream, sampled)
+    tail = min(common_prefix(stream[::-1], sampled[::-1]), min(m, n) - head)
+    ends = np.arange(-tail, 0)
+    return np.concatenate([np.arange(head), m + ends]), np.concatenate([np.arange(head), n + ends])
+
+
+def common_prefix(first: npt.NDArray[np.int32], second: npt.NDArray[np.int32]) -> int:
+    n = min(len(first), len(second))
+    differs = first[:n] != second[:n]
+    return int(differs.argmax()) if differs.any() else n
+
+
+def turn_at(turns: Sequence[Turn], spans: Sequence[Span | None], position: int) -> Turn:
+    """The turn that a position came with."""
+    behind = (turn for turn, span in zip(turns, spans, strict=True) if span is not None and position < span[1])
+    return next(behind, turns[-1])
