@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from t1x import __version__
-from t1x.cli import evaluate, gap, grid, runs, tasks
+from t1x.cli import evaluate, gap, grid, runs, tasks, trajectory
 from t1x.cli.options import AUTO, HELP, File, Files, Settings, SiteName, print_notes, print_site
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(grid.app, name="grid")
 app.add_typer(runs.app, name="runs")
+app.add_typer(trajectory.app, name="trajectory")
 app.command(name="eval")(evaluate.evaluate)
 app.command()(gap.gap)
 

@@ -1,0 +1,149 @@
+"""`t1x trajectory`: what a run's trials sampled and what was made of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from t1x.cli.options import HELP
+from t1x.cli.runs import RUNS, WIDTH, Folder
+
+if TYPE_CHECKING:
+    from t1x.campaign.record import Run
+    from t1x.model.routing_layout import Experts
+    from t1x.text.tokenizer import ChatTokenizer
+    from t1x.trajectory.stored import StoredTrial
+
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, context_settings=HELP)
+
+Wanted = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's folder, its name or how that begins, or its MLflow id.", show_default=False)
+]
+Step = Annotated[
+    str | None,
+    typer.Option("--step", metavar="STEP", help="The batch: a training step, or warmup-0 and so on.", show_default=False),
+]
+
+
+@app.callback()
+def _trajectory() -> None:
+    """List and show the trials that a run has kept.
+
+    \b
+    Examples:
+      t1x trajectory list quickstart-1a2b3c4d-0
+      t1x trajectory show quickstart-1a2b3c4d-0 train-30-5
+    """
+
+
+@app.command(name="list")
+def list_(wanted: Wanted, step: Step = None, runs: Folder = RUNS) -> None:
+    """List the trials of a batch, the newest one where none is named.
+
+    \b
+    Examples:
+      t1x trajectory list quickstart-1a2b3c4d-0
+      t1x trajectory list quickstart-1a2b3c4d-0 --step 12
+      t1x trajectory list quickstart-1a2b3c4d-0 --step warmup-0
+    """
+    from rich.console import Console
+
+    from t1x.campaign.find_run import find_run
+    from t1x.cli.trajectory_text import list_summary, list_table
+    from t1x.trajectory.storage import read_summaries
+    from t1x.trajectory.storage_search import stored_batches, told
+
+    run = find_run(wanted, runs)
+    file = stored_batches(run.folder, step)[-1]
+    found = read_summaries(file.path)
+    Console(width=max(Console().width, WIDTH)).print(list_table(found))
+    typer.echo(f"{file.path.stem}: {list_summary(found)}; batches: {told(stored_batches(run.folder))}")
+
+
+@app.command()
+def show(
+    wanted: Wanted,
+    trial: Annotated[str, typer.Argument(metavar="ID", help="The trial, as `t1x trajectory list` has it.", show_default=False)],
+    step: Step = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write one page that needs nothing else to be read.", show_default=False),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="CHECKPOINT",
+            help="Compare experts with those that these weights choose: a run, a checkpoint's folder, or a policy's.",
+            show_default=False,
+        ),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="All turns and tokens in the terminal, however many.")] = False,
+    runs: Folder = RUNS,
+) -> None:
+    """Show a trial turn by turn: what each prompt added, what was sampled, how likely each token was, and which experts agree.
+
+    In the terminal a long trial is cut to an excerpt; a page has all of it.
+
+    \b
+    Examples:
+      t1x trajectory show quickstart-1a2b3c4d-0 train-30-5
+      t1x trajectory show quickstart-1a2b3c4d-0 train-30-5 --html trial.html
+      t1x trajectory show quickstart-1a2b3c4d-0 train-30-5 --policy runs/quickstart-1a2b3c4d-0/checkpoints/step-30
+      t1x trajectory show quickstart-1a2b3c4d-0 demonstration-5 --step 12 --all
+    """
+    from rich.console import Console
+
+    from t1x.campaign.find_run import find_run
+    from t1x.cli.trajectory_page import trial_page
+    from t1x.cli.trajectory_text import trial_text
+    from t1x.trajectory.shown import shown
+    from t1x.trajectory.storage import read_trial
+    from t1x.trajectory.storage_search import find_trial
+
+    if html is not None and html.exists():
+        raise ValueError(f"{html} exists; remove it or name another file")
+    run = find_run(wanted, runs)
+    file = find_trial(run.folder, trial, step, lambda text: typer.echo(f"note: {text}", err=True))
+    stored = read_trial(file.path, trial)
+    assert stored is not None, "the file has it"
+    tokenizer = _tokenizer(run)
+    seen = shown(stored, tokenizer, None if policy is None else _chosen(policy, stored, runs))
+    batch = f"{run.folder.name}, {file.path.stem}"
+    if html is None:
+        Console().print(trial_text(seen, batch, all_))
+    else:
+        html.write_text("".join(trial_page(seen, batch)), encoding="utf-8")
+        typer.echo(f"{html} written")
+
+
+def _tokenizer(run: "Run") -> "ChatTokenizer":
+    from t1x.campaign.experiment import Experiment
+    from t1x.config import load
+
+    root = load(run.folder / "config.gin").root
+    assert isinstance(root, Experiment), "runs are of experiments"
+    return root.tokenizer.build()
+
+
+def _chosen(policy: str, trial: "StoredTrial", runs: Path) -> "list[Experts]":
+    """The experts that a policy's router chooses freely on the trial's trajectories."""
+    import torch
+
+    from t1x.campaign.checkpoint_evaluation import find_weights
+    from t1x.model.checkpoint import load_pretrained
+
+    folder = find_weights(policy, runs).policy
+    network = load_pretrained(folder).model
+    chosen = []
+    for stream in trial.trajectories:
+        with torch.inference_mode():
+            ids = torch.from_numpy(stream.token_ids.astype("int64"))
+            experts = network(ids[None]).routed_experts[0, :-1].numpy()
+        if experts.shape != stream.routed_experts.shape:
+            raise ValueError(
+                f"the trial's records have [layers, k] = {list(stream.routed_experts.shape[1:])}, but the policy in {folder} has "
+                f"{list(experts.shape[1:])}; name the weights that it was sampled from"
+            )
+        chosen.append(experts)
+    return chosen

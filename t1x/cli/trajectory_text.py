@@ -1,0 +1,99 @@
+"""A trial in the terminal."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from t1x.cli.trajectory_wording import (
+    SHADES,
+    context_title,
+    facts,
+    harmless,
+    routing_line,
+    sampled_title,
+    shade,
+    told_boundaries,
+    turn_title,
+)
+from t1x.trajectory.shown import ShownTrial, ShownTurn, Tokens
+from t1x.trajectory.storage_summary import TrialSummary
+
+STYLES = ("bold green", "bold cyan", "bold yellow", "bold magenta", "bold red")
+"""By `shade`."""
+FIRST_TURNS, LAST_TURNS = 6, 4
+"""Turns that an excerpt shows."""
+HEAD, TAIL = 160, 80
+"""Ids of a prompt's new part, and of a completion, that an excerpt shows."""
+
+
+def trial_text(shown: ShownTrial, batch: str, everything: bool) -> Group:
+    """All of a trial, or an excerpt whose size is bounded."""
+    head = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in facts(shown, batch):
+        head.add_row(Text(name, style="dim"), Text(harmless(value)))
+    legend = Text("sampled tokens by probability: ", style="dim")
+    edges = (f"≥ {SHADES[0]:g}", *(f"≥ {edge:g}" for edge in SHADES[1:]), f"< {SHADES[-1]:g}")
+    for edge, style in zip(edges, STYLES, strict=True):
+        legend.append(f"{edge}  ", style=style)
+    return Group(head, legend, *_turns(shown, everything))
+
+
+def _turns(shown: ShownTrial, everything: bool) -> Iterator[RenderableType]:
+    turns, chosen = shown.turns, shown.chosen
+    left_out = 0 if everything else len(turns) - FIRST_TURNS - LAST_TURNS
+    for number, turn in enumerate(turns):
+        if number == FIRST_TURNS and left_out > 0:
+            yield Text(f"\n… {left_out} turns left out (--all shows them)", style="dim")
+        if not FIRST_TURNS <= number < FIRST_TURNS + left_out:
+            yield _turn(turn, everything, chosen)
+
+
+def _turn(shown: ShownTurn, everything: bool, chosen: bool) -> RenderableType:
+    parts: list[RenderableType] = [Text(f"\n{turn_title(shown)}", style="bold underline")]
+    if line := routing_line(shown, chosen):
+        parts.append(Text(f"routing: {line}", style="dim"))
+    for title, tokens in ((context_title(shown), shown.context), (sampled_title(shown), shown.sampled)):
+        parts += [Text(title, style="dim"), Padding(_text(tokens, everything), (0, 0, 0, 2), expand=False)]
+    return Group(*parts)
+
+
+def _text(tokens: Tokens, everything: bool) -> Text:
+    n = len(tokens)
+    left_out = range(HEAD, n - TAIL) if not everything and n > HEAD + TAIL else range(0)
+    text = Text()
+    for index in range(n):
+        if index in left_out:
+            if index == left_out.start:
+                text.append(f" … {len(left_out):,} ids left out … ", style="dim")
+            continue
+        logprob = tokens.logprobs[index]
+        text.append(harmless(tokens.texts[index]), style=STYLES[shade(logprob)] if tokens.loss[index] else "")
+    text.rstrip()
+    return text
+
+
+def list_table(found: Sequence[TrialSummary]) -> Table:
+    """A line a trial."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("trial", "task", "ended by"):
+        table.add_column(name, no_wrap=True)
+    for name in ("reward", "resolved", "turns", "tokens", "with loss"):
+        table.add_column(name, no_wrap=True, justify="right")
+    table.add_column("boundaries", overflow="fold")
+    for each in found:
+        words = [each.id, each.task, each.ended_by]
+        words += ["" if each.reward is None else f"{each.reward:g}", {None: "", True: "yes", False: "no"}[each.resolved]]
+        words += [str(each.turns), f"{each.tokens:,}", f"{each.loss_tokens:,}", told_boundaries(each.boundaries)]
+        table.add_row(*(Text(harmless(word)) for word in words))
+    return table
+
+
+def list_summary(found: Sequence[TrialSummary]) -> str:
+    """What all of them come to."""
+    rewards = [each.reward for each in found if each.reward is not None]
+    mean = f", mean reward {np.mean(rewards):.3f}" if rewards else ""
+    return f"{len(found)} trial{'s' if len(found) != 1 else ''}{mean}, {sum(each.tokens for each in found):,} tokens"

@@ -1,0 +1,51 @@
+"""Finding a stored trial of a run by its id."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from t1x.config.names import closest
+from t1x.trajectory.storage import TrialFileError, read_ids
+from t1x.trajectory.storage_folder import BatchFile, batch_files
+
+
+def stored_batches(run: Path, step: str | None = None) -> list[BatchFile]:
+    """The files of a run's batches, in order; of one alone where a step is given, as `12` or `warmup-0`. Raises `ValueError` where
+    there is none."""
+    files = batch_files(run)
+    if not files:
+        raise ValueError(f"{run} has kept no trials; StoredTrajectories says which are kept")
+    if step is None:
+        return files
+    wanted = f"train-{step}" if step.isdigit() else step
+    chosen = [file for file in files if file.path.stem == wanted]
+    if not chosen:
+        raise ValueError(f"{run} has kept no batch {wanted}; it has {told(files)}")
+    return chosen
+
+
+def find_trial(run: Path, trial: str, step: str | None, warn: Callable[[str], None]) -> BatchFile:
+    """The file that has the trial. Raises `ValueError` where there is none or several; `warn` is told of files that can't be read,
+    which are passed over."""
+    ids: list[str] = []
+    found = []
+    for file in stored_batches(run, step):
+        try:
+            own = read_ids(file.path)
+        except TrialFileError as error:
+            warn(str(error))
+            continue
+        ids += own
+        if trial in own:
+            found.append(file)
+    if len(found) > 1:
+        raise ValueError(f"several batches have a trial {trial}: {told(found)}; --step chooses one")
+    if not found:
+        where = f"batch {step} of {run}" if step else str(run)
+        raise ValueError(f"{where} has no trial {trial!r}{closest(trial, ids)}; `t1x trajectory list {run}` shows those there are")
+    return found[0]
+
+
+def told(files: list[BatchFile]) -> str:
+    """`warmup-0, train-1, train-2`, of many the first and last ones."""
+    names = [file.path.stem for file in files]
+    return ", ".join(names if len(names) <= 8 else [*names[:4], "…", *names[-3:]])
