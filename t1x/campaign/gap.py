@@ -16,6 +16,9 @@ from t1x.model.router import RouterMode
 Floats = npt.NDArray[np.floating]
 Counts = npt.NDArray[np.int64]
 
+EXPERTS = {RouterMode.FREE: "own experts", RouterMode.REPLAY_NO_GRAD: "replayed"}
+"""How a reader is told of a mode."""
+
 
 class Estimate(NamedTuple):
     """A ratio over trials, or a difference of two."""

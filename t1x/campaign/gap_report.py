@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from t1x.campaign.gap import Estimate, Floats, effects
+from t1x.campaign.gap import EXPERTS, Estimate, Floats, effects
 from t1x.campaign.gap_measure import DTYPES, Measured, Measurement
 from t1x.campaign.gap_source import GapSource
 from t1x.campaign.progress import ProgressReport
@@ -70,7 +70,7 @@ class GapReport:
                     "auc": found.auc and found.auc._asdict(),
                     "gap_unflipped": found.gaps[0] and found.gaps[0]._asdict(),
                     "gap_flipped": found.gaps[1] and found.gaps[1]._asdict(),
-                    "bins": [each._asdict() | {"flips": each.flips._asdict()} for each in found.bins],
+                    "tenths": [each._asdict() | {"flips": each.flips._asdict()} for each in found.tenths],
                 }
                 for dtype, found in measured.margins.items()
             },
@@ -82,10 +82,10 @@ class GapReport:
         (folder / NUMBERS).write_text(json.dumps(self.numbers(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         panels: dict[str, dict[str, Floats]] = {dtype: {} for dtype in DTYPES}
         for cell, gap in self.measured.cells.items():
-            panels[cell.dtype][f"{cell.stitcher}, {cell.mode}"] = gap.distances
+            panels[cell.dtype][f"{cell.stitcher}, {EXPERTS[cell.mode]}"] = gap.distances
         gap_histograms(folder / GAPS, panels, self.trials)
         if margins := self.measured.margins:
-            curves = {dtype: [(bin.median, *bin.flips) for bin in found.bins] for dtype, found in margins.items()}
+            curves = {dtype: [(bin.median, *bin.flips) for bin in found.steps] for dtype, found in margins.items()}
             flip_curves(folder / MARGINS, curves, self.trials)
 
 

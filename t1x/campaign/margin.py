@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from t1x.campaign.gap import Counts, Estimate, Floats, by_trial, ratio
 
-BINS = 10
+TENTHS, STEPS = 10, 14
+"""Bins of a table, and of a curve."""
 Flags = npt.NDArray[np.bool_]
 
 
@@ -66,17 +67,26 @@ class Margins:
         return self._gap(loss & ~flips), self._gap(loss & flips)
 
     @property
-    def bins(self) -> list[MarginBin]:
+    def tenths(self) -> list[MarginBin]:
         """The pairs in ten equal parts by margin, rising."""
         order = np.argsort(self.margins, axis=None, kind="stable")
-        found = []
-        for part in np.array_split(order, BINS):
-            if len(part):
-                low, median, high = np.quantile(self.margins.ravel()[part], (0, 0.5, 1)).tolist()
-                chosen = np.zeros(self.margins.shape, np.bool_)
-                chosen.flat[part] = True
-                found.append(MarginBin(low, high, median, self._share(self.flipped & chosen, chosen)))
-        return found
+        return [self._bin(part) for part in np.array_split(order, TENTHS) if len(part)]
+
+    @property
+    def steps(self) -> list[MarginBin]:
+        """The pairs in equal steps of the margin's logarithm, the least hundredth of them in the first one; steps without a pair
+        are left out."""
+        flat = self.margins.ravel()
+        least, most = (max(float(np.quantile(flat, share)), 1e-12) for share in (0.01, 1))
+        edges = np.geomspace(least, most, STEPS)[:-1]
+        step = np.searchsorted(edges, flat, side="right")
+        return [self._bin(part) for part in (np.flatnonzero(step == index) for index in range(STEPS)) if len(part)]
+
+    def _bin(self, pairs: Counts) -> MarginBin:
+        chosen = np.zeros(self.margins.shape, np.bool_)
+        chosen.flat[pairs] = True
+        low, median, high = np.quantile(self.margins[chosen], (0, 0.5, 1)).tolist()
+        return MarginBin(low, high, median, self._share(self.flipped & chosen, chosen))
 
     @property
     def auc(self) -> Estimate | None:

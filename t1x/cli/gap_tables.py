@@ -6,13 +6,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from t1x.campaign.gap import Estimate
+from t1x.campaign.gap import EXPERTS, Estimate
 from t1x.campaign.gap_report import GapReport
-from t1x.model.router import RouterMode
 
 WIDTH = 110
 """Columns that the tables take at least; a narrow terminal wraps a line by itself."""
-REPLAYED = {RouterMode.FREE: "own experts", RouterMode.REPLAY_NO_GRAD: "replayed"}
 
 
 def gap_tables(report: GapReport) -> Iterator[RenderableType]:
@@ -48,7 +46,7 @@ def _table(*columns: str) -> Table:
 def _cells(report: GapReport) -> Table:
     table = _table("engine", "stitcher", "experts", "mean |o - q|", "loss tokens")
     for cell, gap in report.measured.cells.items():
-        table.add_row(cell.dtype, cell.stitcher, REPLAYED[cell.mode], _gap(gap.estimate), f"{int(gap.counts.sum())}")
+        table.add_row(cell.dtype, cell.stitcher, EXPERTS[cell.mode], _gap(gap.estimate), f"{int(gap.counts.sum())}")
     return table
 
 
@@ -71,7 +69,7 @@ def _bins(report: GapReport) -> Table:
     """Margins are the trainer's, so that they are the same for every engine."""
     margins = report.measured.margins
     table = _table("γ from", "to", *margins)
-    for bins in zip(*(found.bins for found in margins.values()), strict=True):
+    for bins in zip(*(found.tenths for found in margins.values()), strict=True):
         table.add_row(f"{bins[0].low:.2e}", f"{bins[0].high:.2e}", *(_share(each.flips) for each in bins))
     return table
 

@@ -33,25 +33,24 @@ def gap_histograms(path_png: Path, panels: Mapping[str, Mapping[str, npt.NDArray
                 panel.axvline(float(values.mean()), color=colour, linestyle=style, linewidth=0.8, alpha=0.6)
             panel.set_xscale("log")
             panel.set_yscale("log")
-            panel.set_ylabel("share of loss tokens")
-            panel.set_title(f"{engine} engine (thin lines: means)", fontsize=10)
-            panel.legend(loc="upper left", fontsize=8)
-        axes[-1].set_xlabel("|o - q|, nats")
+            panel.set_ylabel(f"share of loss tokens,\n{engine} engine")
+            panel.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, fontsize=8)
+        axes[-1].set_xlabel("|o - q|, nats (thin vertical lines: means)")
 
 
 def flip_curves(path_png: Path, curves: Mapping[str, Sequence[tuple[float, float, float]]], title: str = "") -> None:
     """The share of (position, layer) pairs that flip against the top-k margin: for each engine (median margin, share, its standard
-    error) of each bin. Bins in which nothing flips are left out, since the axis is logarithmic."""
+    error) of each bin, margins rising."""
     with styled_figure(path_png, (8.0, 3.8), title) as figure:
         panel = figure.subplots()
         for (engine, bins), colour, marker in zip(curves.items(), cycle(COLOURS), cycle(MARKERS), strict=False):
-            shown = np.array([each for each in bins if each[0] > 0 and each[1] > 0]).reshape(-1, 3)
-            label = f"{engine} engine" if len(shown) else f"{engine} engine: nothing flips"
-            errors = np.minimum(shown[:, 2], 0.999 * shown[:, 1]), shown[:, 2]
-            panel.errorbar(shown[:, 0], shown[:, 1], errors, color=colour, marker=marker, linewidth=1.2, capsize=3, label=label)
+            at, shares, errors = np.array(bins).T
+            panel.errorbar(
+                at, shares, 1.96 * errors, color=colour, marker=marker, linewidth=1.2, capsize=3, label=f"{engine} engine"
+            )
         panel.set_xscale("log")
-        panel.set_yscale("log")
-        panel.set_xlabel("top-k margin γ (median of each tenth of the pairs)")
+        panel.set_ylim(bottom=0)
+        panel.set_xlabel("top-k margin γ (median of each bin; bars: 95 %)")
         panel.set_ylabel("share of pairs that flip")
         panel.legend(loc="best")
 

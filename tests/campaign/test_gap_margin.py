@@ -1,6 +1,6 @@
 """Margins and flips: every number against a slow version."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def random_margins(trials: int = 40, layers: int = 3) -> Margins:
     """Small margins flip more often, in some trials more than in others; margins are rounded, so that some are equal."""
     random = np.random.default_rng(5)
     of = np.repeat(np.arange(trials), random.integers(3, 12, trials))
-    margins = random.exponential(0.3, (len(of), layers)).round(2)
+    margins = random.exponential(0.3, (len(of), layers)).round(2) + 0.004
     flipped = random.random(margins.shape) < 0.6 * np.exp(-6 * margins) * random.uniform(0.3, 1.7, trials)[of][:, None]
     distances = np.where(random.random(len(of)) < 0.6, random.exponential(1 + 3 * flipped.any(1)), np.nan)
     return Margins(margins, flipped, of, distances, trials)
@@ -80,7 +80,7 @@ def test_rates_and_gaps_are_those_of_loops() -> None:
 
 def test_the_bins_hold_all_pairs_in_order_and_their_rates_fall() -> None:
     found = random_margins()
-    bins = found.bins
+    bins = found.tenths
     assert len(bins) == 10
     ordered = sorted(zip(found.margins.ravel().tolist(), range(found.margins.size), strict=True))
     sizes = [len(part) for part in np.array_split(ordered, 10)]
@@ -92,6 +92,19 @@ def test_the_bins_hold_all_pairs_in_order_and_their_rates_fall() -> None:
         assert each.median == pytest.approx(np.median([margin for margin, _ in part]))
         assert each.flips.mean == pytest.approx(np.mean([found.flipped.ravel()[index] for _, index in part]))
     assert bins[0].flips.mean > 5 * bins[-1].flips.mean
+
+
+def test_steps_are_equal_on_a_logarithmic_scale_and_hold_all_pairs() -> None:
+    found = random_margins()
+    steps = found.steps
+    for each, following in pairwise(steps):
+        assert each.low <= each.median <= each.high < following.low
+    held = [(found.margins >= each.low) & (found.margins <= each.high) for each in steps]
+    assert sum(each.sum() for each in held) == found.margins.size
+    for each, pairs in zip(steps, held, strict=True):
+        assert each.flips.mean == pytest.approx(found.flipped[pairs].mean())
+    width = np.log(found.margins.max() / np.quantile(found.margins, 0.01)) / 13
+    assert max(np.log(each.high / each.low) for each in steps[1:]) <= width
 
 
 def test_where_nothing_flips_nothing_is_foretold() -> None:
