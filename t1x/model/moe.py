@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from t1x.model.experts import SortedExperts
-from t1x.model.replay import ReplayableRouter
+from t1x.model.replayable_router import ReplayableRouter
 
 if TYPE_CHECKING:
     from t1x.model.qwen3_moe import Qwen3Moe

@@ -1,57 +1,28 @@
-"""Rollout routing replay (report, section 4.3): the experts of a pass are those of a record, in any network whose routers are
-wrapped.
+"""Rollout routing replay (report, section 4.3): a pass whose experts are those of a record.
 
 Invariants:
-- a pass consumes every recorded row once, and once more where it recomputes activations for its backward pass; all else raises;
-- a recomputation gets the rows that it consumed the first time, whatever other passes are in flight.
+- a pass consumes every recorded row once in its forward pass and, where gradients flow, once in its backward pass: all else raises;
+- a recomputation of activations gets the rows of its own forward pass, whatever other passes are in flight, and what the backward
+  pass goes through is compared with them.
 """
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from t1x.model.replayable_router import ChosenBy, ReplayableRouter, Source
 from t1x.model.router import RouterMode
 
 
-class Choice(NamedTuple):
-    """What a router says of N tokens, in the order in which transformers' routers say it."""
+class Place(NamedTuple):
+    """Some rows of a record."""
 
-    logits: Tensor
-    """[N, E] float32: the live ones, in a replay too."""
-    weights: Tensor
-    """[N, k], in the type of the tokens' hidden states."""
-    experts: Tensor
-    """[N, k] int64, in the router's slot order (by weight, falling; the record's order in a replay)."""
-
-
-Due = deque[tuple[int, int, int]]
-"""Layer, first row and number of rows of what is to be taken again. A backward cursor stands at its head."""
-
-
-class ReplayableRouter(nn.Module):
-    """A router of any make. Within a replay it takes the experts from the record, elsewhere those of the k largest logits. Their
-    weights come from the live logits either way (Eq. 12): softmax over the chosen where they are normalised, the share of the full
-    softmax otherwise."""
-
-    def __init__(self, router: nn.Module, k: int, normalize: bool) -> None:
-        """`router` makes logits [N, E] of hidden states [N, D], or a tuple that begins with them."""
-        super().__init__()
-        self.wrapped, self.k, self.normalize = router, k, normalize
-
-    def forward(self, x: Tensor) -> Choice:
-        """x [N, D]"""
-        said = self.wrapped(x)
-        logits = (said[0] if isinstance(said, tuple) else said).float()
-        source = _source.get()
-        chosen = logits.topk(self.k).indices if source is None else source.take(self, len(logits))
-        weights = logits.gather(1, chosen).softmax(-1) if self.normalize else logits.softmax(-1).gather(1, chosen)
-        return Choice(logits, weights.to(x.dtype), chosen)
+    layer: int
+    start: int
+    rows: int
 
 
 class RoutingReplay:
@@ -70,28 +41,59 @@ class RoutingReplay:
                 f"a routing record of this network is integers of shape [tokens, layers, k] = "
                 f"[tokens, {', '.join(map(str, layout))}], got {record.dtype} {list(record.shape)}"
             )
-        self._mode, self._rows = mode, record.flatten(0, -3)
+        self._mode, self._record = mode, record.flatten(0, -3)
         self._layers = {router: layer for layer, router in enumerate(routers)}
-        self._forward = [0] * len(routers)
-        """How many rows each layer consumed in the forward pass."""
-        self._due: list[Due] = []
-        """What each recomputed part has still to consume in the backward pass."""
+        self._forward, self._backward = [0] * len(routers), [0] * len(routers)
+        """How many rows each layer has consumed: the cursors."""
+        self._with_gradient = [0] * len(routers)
+        """How many of them the backward pass must consume."""
+        self._differs: list[tuple[int, Tensor]] = []
+        """Layer, and whether its backward pass went through other experts: read at the end, since that waits for a GPU."""
 
     def __enter__(self) -> None:
-        self._before, self._grad_enabled = _source.set(_Source(self, self._take)), torch.is_grad_enabled()
+        self._choosing, self._grad_enabled = ChosenBy(self), torch.is_grad_enabled()
+        self._choosing.__enter__()
         torch.set_grad_enabled(self._grad_enabled and self._mode is RouterMode.REPLAY_WITH_GRAD)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         torch.set_grad_enabled(self._grad_enabled)
-        _source.reset(self._before)
+        self._choosing.__exit__()
+        del self._choosing  # it holds this pass
         if error is None:
             self._require_forward()
 
     def finish(self) -> None:
-        """Raises `RuntimeError` unless every row was consumed, and once more where it was to be."""
+        """Raises `RuntimeError` unless both cursors are where they must be and both passes went through the same experts."""
         self._require_forward()
-        if waiting := sorted({layer for due in self._due for layer, _, _ in due}):
-            raise RuntimeError(f"routing replay: layers {waiting} weren't recomputed, the pass had no backward pass of its own")
+        _require("backward", self._backward, self._with_gradient)
+        if other := sorted({layer for layer, differs in self._differs if differs}):
+            raise RuntimeError(f"routing replay: layers {other} were recomputed with experts that aren't those of the record")
+
+    def choose(self, router: ReplayableRouter, logits: Tensor) -> tuple[Tensor, Tensor]:
+        return self.replayed(self.advance(router, logits), logits)
+
+    def twice(self) -> tuple[Source, Source]:
+        due: deque[Place] = deque()
+        return _First(self, due), _Again(self, due)
+
+    def advance(self, router: ReplayableRouter, logits: Tensor) -> Place:
+        """Moves the forward cursor over the next tokens of a router's layer."""
+        layer, rows = self.layer(router), len(logits)
+        start, end = self._forward[layer], len(self._record)
+        if start + rows > end:
+            raise RuntimeError(f"routing replay: layer {layer} asked for {rows} rows, {end - start} of {end} were left to consume")
+        self._forward[layer] += rows
+        if logits.requires_grad and torch.is_grad_enabled():
+            self._with_gradient[layer] += rows
+        return Place(layer, start, rows)
+
+    def went_back(self, place: Place, chosen: Tensor) -> None:
+        """The backward pass has gone through these experts: moves its cursor."""
+        layer, rows = place.layer, place.rows
+        if self._backward[layer] + rows > self._with_gradient[layer]:
+            raise RuntimeError(f"routing replay: layer {layer} consumed its rows twice in the backward pass")
+        self._backward[layer] += rows
+        self._differs.append((layer, (chosen != self._at(place)).any()))
 
     def layer(self, router: ReplayableRouter) -> int:
         """Which layer's router it is."""
@@ -99,86 +101,71 @@ class RoutingReplay:
             raise RuntimeError("routing replay: a router of another network asked for experts")
         return self._layers[router]
 
-    def advance(self, layer: int, rows: int) -> int:
-        """Moves the forward cursor of a layer; where it stood before."""
-        start, end = self._forward[layer], len(self._rows)
-        if start + rows > end:
-            raise RuntimeError(f"routing replay: layer {layer} asked for {rows} rows, {end - start} of {end} were left to consume")
-        self._forward[layer] += rows
-        return start
+    def replayed(self, place: Place, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits, bound to tell of their backward pass, and a place's experts [rows, k] int64."""
+        chosen = self._at(place)
+        bound: Tensor = _Witness.apply(logits, chosen, self, place)
+        return bound, chosen
 
-    def rows(self, layer: int, start: int, rows: int) -> Tensor:
-        """[rows, k] int64"""
-        return self._rows[start : start + rows, layer].long()
-
-    def part(self) -> "_Part":
-        """A part of the pass that is to be computed twice."""
-        part = _Part(self)
-        self._due.append(part.due)
-        return part
-
-    def _take(self, router: ReplayableRouter, rows: int) -> Tensor:
-        layer = self.layer(router)
-        return self.rows(layer, self.advance(layer, rows), rows)
+    def _at(self, place: Place) -> Tensor:
+        return self._record[place.start : place.start + place.rows, place.layer].long()
 
     def _require_forward(self) -> None:
-        end = len(self._rows)
-        if short := [f"{consumed} in layer {layer}" for layer, consumed in enumerate(self._forward) if consumed < end]:
-            raise RuntimeError(f"routing replay: of {end} rows the pass consumed only {', '.join(short)}")
+        _require("forward", self._forward, [len(self._record)] * len(self._forward))
 
 
-class _Part:
-    """What is computed twice of a pass, as one: it takes again what it took the first time, in the same order."""
+def _require(which: str, cursor: list[int], due: list[int]) -> None:
+    short = [f"{has} of {end} in layer {layer}" for layer, (has, end) in enumerate(zip(cursor, due, strict=True)) if has < end]
+    if short:
+        raise RuntimeError(f"routing replay: the {which} pass consumed too few rows, {', '.join(short)}")
 
-    def __init__(self, replay: RoutingReplay) -> None:
-        self.replay = replay
-        self.due: Due = deque()
 
-    def first(self, router: ReplayableRouter, rows: int) -> Tensor:
-        layer = self.replay.layer(router)
-        self.due.append((layer, self.replay.advance(layer, rows), rows))
-        return self.replay.rows(*self.due[-1])
+class _Witness(torch.autograd.Function):
+    """The logits as they are. Its backward pass tells the replay which experts it has gone through: what it saved is what a
+    recomputation chose, where there was one."""
 
-    def again(self, router: ReplayableRouter, rows: int) -> Tensor:
-        layer = self.replay.layer(router)
-        if not self.due:
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, chosen: Tensor, replay: RoutingReplay, place: Place) -> Tensor:
+        ctx.save_for_backward(chosen)
+        ctx.replay, ctx.place = replay, place
+        return logits.view_as(logits)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        ctx.replay.went_back(ctx.place, *ctx.saved_tensors)
+        return grad, None, None, None
+
+
+class _First:
+    """Chooses in a part of a pass that is computed twice, and notes the places."""
+
+    def __init__(self, replay: RoutingReplay, due: deque[Place]) -> None:
+        self._replay, self._due = replay, due
+
+    def choose(self, router: ReplayableRouter, logits: Tensor) -> tuple[Tensor, Tensor]:
+        self._due.append(self._replay.advance(router, logits))
+        return self._replay.replayed(self._due[-1], logits)
+
+    def twice(self) -> tuple[Source, Source]:
+        return self._replay.twice()
+
+
+class _Again:
+    """Chooses in its recomputation: the same places in the same order."""
+
+    def __init__(self, replay: RoutingReplay, due: deque[Place]) -> None:
+        self._replay, self._due = replay, due
+
+    def choose(self, router: ReplayableRouter, logits: Tensor) -> tuple[Tensor, Tensor]:
+        layer, rows = self._replay.layer(router), len(logits)
+        if not self._due:
             raise RuntimeError(f"routing replay: layer {layer} was recomputed twice in one pass")
-        if (self.due[0][0], self.due[0][2]) != (layer, rows):
+        due = self._due.popleft()
+        if (due.layer, due.rows) != (layer, rows):
             raise RuntimeError(
-                f"routing replay: layer {layer} asked for {rows} rows in a recomputation, where layer {self.due[0][0]} and "
-                f"{self.due[0][2]} rows are due"
+                f"routing replay: a recomputation asked for {rows} rows of layer {layer}, due were {due.rows} of layer {due.layer}"
             )
-        return self.replay.rows(*self.due.popleft())
+        return self._replay.replayed(due, logits)
 
-
-class _Source(NamedTuple):
-    """Where routers take experts from."""
-
-    replay: RoutingReplay
-    take: Callable[[ReplayableRouter, int], Tensor]
-
-
-class _Within:
-    """Routers take experts from this source while it is entered, and choose freely where there is none."""
-
-    def __init__(self, source: _Source | None) -> None:
-        self._source = source
-
-    def __enter__(self) -> None:
-        self._before = _source.set(self._source)
-
-    def __exit__(self, *_: object) -> None:
-        _source.reset(self._before)
-
-
-_source: ContextVar[_Source | None] = ContextVar("routing replay", default=None)
-
-
-def recomputation() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """`context_fn` of `torch.utils.checkpoint.checkpoint` (non-reentrant): what is recomputed takes the rows that it takes now, in
-    whichever order and thread backward passes run."""
-    source = _source.get()
-    if source is None:
-        return nullcontext(), _Within(None)
-    part = source.replay.part()
-    return _Within(_Source(part.replay, part.first)), _Within(_Source(part.replay, part.again))
+    def twice(self) -> tuple[Source, Source]:
+        return self, self

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from t1x.model.attention import Attend, Attention, RotaryTable
 from t1x.model.moe import MoeLayer, Routed
 from t1x.model.norm import RMSNorm
+from t1x.model.replayable_router import recomputation
 
 if TYPE_CHECKING:
     from t1x.model.qwen3_moe import Qwen3Moe
@@ -31,6 +33,9 @@ class ModelOutput(NamedTuple):
 class DecoderLayer(nn.Module):
     """Attention and experts, each after its norm and added to the residual stream."""
 
+    recompute = False
+    """Whether the backward pass computes what is within the layer again, from the layer's input, instead of keeping it."""
+
     def __init__(self, config: "Qwen3Moe") -> None:
         super().__init__()
         self.input_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
@@ -40,6 +45,14 @@ class DecoderLayer(nn.Module):
 
     def forward(self, x: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, layer: int) -> Routed:
         """x [N, D] to the same."""
+        if not (self.recompute and torch.is_grad_enabled()):
+            return self._compute(x, rotary, attend, layer)
+        routed: Routed = checkpoint(
+            self._compute, x, rotary, attend, layer, use_reentrant=False, preserve_rng_state=False, context_fn=recomputation
+        )
+        return routed
+
+    def _compute(self, x: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, layer: int) -> Routed:
         x = x + self.attention(self.input_norm(x), rotary, attend, layer)
         mixed: Routed = self.moe(self.post_attention_norm(x))
         return mixed._replace(hidden=x + mixed.hidden)
@@ -55,6 +68,12 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_hidden_layers))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.rotary = RotaryTable(config)
+
+    def recompute_activations(self, on: bool) -> None:
+        """Whether layers keep only their inputs for the backward pass (Chen et al. 2016). Changes no result."""
+        for layer in self.layers:
+            assert isinstance(layer, DecoderLayer)
+            layer.recompute = on
 
     def reset_parameters(self, seed: int) -> None:
         """Draws the initial weights; see the `*_init_*` fields of the component."""

@@ -50,6 +50,9 @@ class TorchTrainerWorker:
         ranks: Ranks,
     ) -> None:
         assert (critic is None) == (algorithm.critic is None), "there is a critic where the algorithm has one"
+        for network in (actor, critic):
+            if network is not None:
+                network.model.recompute_activations(spec.recompute)
         self.version = 0
         self.spec, self.algorithm, self._ranks = spec, algorithm, ranks
         self.actor = ranks.spread(actor)

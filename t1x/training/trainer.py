@@ -102,6 +102,9 @@ class TorchTrainer(Trainer):
     """It has no such loss."""
     tokens_per_microbatch: Annotated[int, Field(ge=1), Role.PLACEMENT] = 1024
     """Tokens of one forward pass; bounds memory, changes no result. A longer sample is alone in its pass."""
+    recompute: Annotated[bool, Role.PLACEMENT] = False
+    """Whether backward passes compute activations again, layer by layer, instead of keeping them: about a third more time for the
+    memory of one layer's activations. Changes no result."""
 
     @property
     def devices(self) -> int:
