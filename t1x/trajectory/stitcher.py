@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar, Protocol
 from pydantic import Field
 
 from t1x.config import Component
-from t1x.config.requirements import worker
 from t1x.model.routing_layout import RoutingLayout
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.records import Trajectory, Turn
@@ -73,11 +72,14 @@ class ExactStitcher(Stitcher):
         return TokenTrialStitcher(tokenizer, layout, None)
 
 
-class RetokenizingStitcher(Stitcher):
+class RetokenizingStitcher(TokenStitcher):
     """The baseline that token-in, token-out replaces (report, section 4.2): a sample is the conversation's text, encoded again, so
-    that ids differ from those that were sampled and everything behind them is conditioned on another history."""
+    that ids differ from those that were sampled and everything behind them is conditioned on another history. Takes the turns that
+    `TokenStitcher` takes, and makes the same trajectories of them where encoding changes nothing."""
 
     faithful: ClassVar[bool] = False
 
-    def missing(self) -> list[str]:
-        return worker(self)
+    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
+        from t1x.trajectory.retokenizing import RetokenizingTrialStitcher
+
+        return RetokenizingTrialStitcher(super().build(tokenizer, layout), tokenizer)
