@@ -41,7 +41,7 @@ class SpecialTokens:
 
 
 class Veil:
-    """Private code points in place of what a template must not see in contents: special tokens' spellings, halves of them at a
+    """Private code points in place of what a template must not see in contents: special tokens' spellings, parts of them at a
     content's ends, the private code points themselves. One a rendering."""
 
     def __init__(self, special: SpecialTokens) -> None:
@@ -52,6 +52,8 @@ class Veil:
 
     def hide(self, text: str) -> str:
         """The text for the template."""
+        if 0 < len(body := text.strip()) < self._special._longest and any(body in token for token in self._special.ids):
+            return text.replace(body, self._code(body))
         text = self._hidden.sub(lambda found: self._code(found[0]), text)
         start, end = len(text) - len(text.lstrip()), len(text.rstrip())
         for n in range(min(self._special._longest, end - start), 0, -1):

@@ -102,15 +102,19 @@ TEMPLATES = {
 {%- for call in m.tool_calls or [] %}{{ '\n<call>' + call.function | tojson + '</call>' }}{% endfor %}{{ '<|end|>\n' }}
 {%- endif %}{% endfor %}
 {%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}""",
-    "numbered": """{%- for m in messages %}<|{{ m.role }}|>{{ loop.index }}: {{ m.content }}<|end|>{% endfor %}
-{%- if add_generation_prompt %}<|assistant|>{{ messages | length + 1 }}: {% endif %}""",
+    "numbered": """{%- for m in messages %}{{ '<|' + m.role + '|>' }}{{ loop.index }}{{ '\n' + m.content + '<|end|>' }}{% endfor %}
+{%- if add_generation_prompt %}<|assistant|>{{ messages | length + 1 }}{{ '\n' }}{% endif %}""",
 }
+
+HALVES = """{%- for m in messages %}{{ '<|' + m.role + '|><|' + m.content + '|><|end|>' }}{% endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"""
+"""What stands around contents are halves of special tokens."""
 
 
 def build(tokenizer: str, template: str) -> TemplatedTokenizer:
-    return TemplatedTokenizer(
-        TOKENIZERS[tokenizer](), TEMPLATES[template], stop_token="<|end|>", variables={"raise_exception": refuse}
-    )
+    """`template` is a name or a template itself."""
+    source = TEMPLATES.get(template, template)
+    return TemplatedTokenizer(TOKENIZERS[tokenizer](), source, stop_token="<|end|>", variables={"raise_exception": refuse})
 
 
 def refuse(message: str) -> None:
