@@ -94,7 +94,7 @@ class TokenTrialStitcher:
         if self._before is not None and (start > 0 or cached > 0):
             ids = edit.follow if edit.boundary is Boundary.EXACT else shared_prefix(self._before, turn.prompt_ids)
             shared = min(ids, len(self._captures))
-        check_record(turn, self._layout, self._captures[start : min(cached, shared)] if start < min(cached, shared) else None)
+        check_record(turn, self._layout, self._captures[start : min(cached, shared)] if 0 <= start < min(cached, shared) else None)
         if start > shared:
             raise RoutingRecordError(
                 f"turn {turn.index}: its routing rows begin at position {start}, and no earlier turn captured those from {shared} "

@@ -1,0 +1,90 @@
+"""Every way in which a turn can be wrong, made from a right one."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from t1x.trajectory.stitcher import RoutingRecordError, StitchingError
+
+
+def change(turn, **values):
+    """The turn with parts of its completion replaced."""
+    return replace(turn, completion=replace(turn.completion, **values))
+
+
+def records(turn, layout, before, known):
+    """(kind, turn, error): routing that isn't what the engine owes. `known` are the rows of every position of this turn."""
+    done = turn.completion
+    rows, start = done.routing, done.routing_start
+    rng = np.random.default_rng(len(rows))
+    if len(rows):
+        yield "first row missing", change(turn, routing=rows[1:]), RoutingRecordError
+        yield "last row missing", change(turn, routing=rows[:-1]), RoutingRecordError
+        yield "row twice", change(turn, routing=np.concatenate([rows, rows[-1:]])), RoutingRecordError
+        yield "no rows", change(turn, routing=rows[:0]), RoutingRecordError
+        at, layer = rng.integers(len(rows)), rng.integers(layout.layers)
+        bad = rows.copy()
+        bad[at, layer, 1] = bad[at, layer, 0]
+        yield "duplicate expert", change(turn, routing=bad), RoutingRecordError
+        bad = rows.copy()
+        bad[at, layer, 0] = layout.experts
+        yield "expert out of range", change(turn, routing=bad), RoutingRecordError
+        bad = rows.copy()
+        bad[:, layer] = 0
+        yield "layer of zeros", change(turn, routing=bad), RoutingRecordError
+        yield "flat rows", change(turn, routing=rows.reshape(len(rows), -1)), RoutingRecordError
+    yield "begins one later", change(turn, routing_start=start + 1), RoutingRecordError
+    yield "begins one earlier", change(turn, routing_start=start - 1), RoutingRecordError
+    yield "no layers", change(turn, routing=rows[:, :0, :0]), RoutingRecordError
+    yield "a layer more", change(turn, routing=np.concatenate([rows, rows[:, :1]], axis=1)), RoutingRecordError
+    yield "an expert fewer", change(turn, routing=rows[..., :-1]), RoutingRecordError
+    yield "other type", change(turn, routing=rows.astype(np.int32)), RoutingRecordError
+    held = 0 if before is None else len(before.prompt_ids) + len(before.completion.ids) - 1
+    if len(known) > held:
+        yield "rows that nobody has", change(turn, routing=known[held + 1 :], routing_start=held + 1), RoutingRecordError
+    if done.cached_tokens:
+        bad = known.copy()
+        at = rng.integers(done.cached_tokens)
+        bad[at] = np.roll(bad[at], 1, axis=-1)
+        yield "row from the cache differs", change(turn, routing=bad, routing_start=0), RoutingRecordError
+
+
+def samples(turn, before):
+    """(kind, turn, error): what isn't a turn of this trial."""
+    done = turn.completion
+    for kind, value in (("NaN", np.nan), ("infinite", -np.inf)):
+        if len(done.ids):
+            logprobs = done.logprobs.copy()
+            logprobs[-1] = value
+            yield f"{kind} log-probability", change(turn, logprobs=logprobs), StitchingError
+    yield "a log-probability more", change(turn, logprobs=np.append(done.logprobs, np.float32(-1))), StitchingError
+    if len(done.ids):
+        yield "a log-probability fewer", change(turn, logprobs=done.logprobs[:-1]), StitchingError
+    empty = replace(turn, prompt_ids=turn.prompt_ids[:0], rendered=None)
+    yield "empty prompt", change(empty, routing=done.routing[:0], routing_start=max(0, len(done.ids) - 1)), StitchingError
+    yield "turn left out", replace(turn, index=turn.index + 1), StitchingError
+    if before is not None:
+        yield "turn again", before, StitchingError
+    if turn.rendered is not None:
+        other = replace(turn.rendered.encoded, ids=turn.rendered.encoded.ids[::-1].copy())
+        if other.ids.tolist() != turn.prompt_ids.tolist():
+            yield "text of another prompt", replace(turn, rendered=replace(turn.rendered, encoded=other)), StitchingError
+
+
+def histories(turn, before):
+    """(kind, turn) that the rules refuse unless what is left agrees: the slow stitcher knows."""
+    if before is None:
+        return
+    rng = np.random.default_rng(len(turn.prompt_ids))
+    silent = replace(turn, restarted=False)
+    for kind, at in (("first id rewritten", 0), ("an id rewritten", rng.integers(len(turn.prompt_ids)))):
+        ids = turn.prompt_ids.copy()
+        ids[at] = ids[at] % 100 + 1
+        encoded = None if turn.rendered is None else replace(turn.rendered, encoded=replace(turn.rendered.encoded, ids=ids))
+        yield kind, replace(silent, prompt_ids=ids, rendered=encoded)
+    if turn.rendered is not None and turn.rendered.answer is not None:
+        begin, end = turn.rendered.answer
+        length = len(turn.rendered.encoded.text)
+        moved = [(begin - 1, end), (begin + 1, end), (begin, end - 1), (begin, end + 1)]
+        for span in [*moved, (0, begin), (end, length), (begin, length + 1)]:
+            yield "span of another text", replace(silent, rendered=replace(turn.rendered, answer=span))

@@ -1,0 +1,156 @@
+"""The rules of stitching, token by token over Python lists: slow, obvious, and sharing nothing with the library's stitchers but its
+records and errors."""
+
+from t1x.trajectory.stitcher import RoutingRecordError, StitchingError, TokenFidelityError
+
+SUFFIX, DROPPED = 96, 16
+"""Most ids that may be gone from a prompt's end, and from an answer's (Case 7)."""
+
+
+class SlowStitcher:
+    """Chunks are dicts of lists. `ids` and `rows` are what the engine consumed and captured in the latest turn; `place` is where
+    the stream's last id stands in it (None: nowhere)."""
+
+    def __init__(self, chat, layout):
+        self.chat, self.layout, self.chunks = chat, layout, []
+        self.prompt, self.answer, self.rows, self.place, self.rendered = [], [], [], None, None
+
+    def add(self, turn):
+        done, prompt, answer = turn.completion, turn.prompt_ids.tolist(), turn.completion.ids.tolist()
+        self.check(turn, prompt, answer)
+        case, skipped, place = self.relation(turn, prompt) if self.chunks else ("first", 0, None)
+        rows = self.captured(turn, prompt)
+        if case == "first":
+            self.open(turn, prompt, [])
+        else:
+            if case == "restart":
+                self.open(turn, prompt, ["restart"])
+            else:
+                if self.chunks[-1]["temperature"] != turn.temperature:
+                    raise StitchingError("another temperature")
+                self.before_last(case, prompt[skipped:], answer, rows, place)
+        chunk = self.chunks[-1]
+        for at in range(skipped, len(prompt)):
+            chunk["ids"].append(prompt[at])
+            chunk["mask"].append(False)
+            chunk["logprobs"].append(0.0)
+            chunk["versions"].append(None)
+        for id_, logprob in zip(answer, done.logprobs.tolist(), strict=True):
+            chunk["ids"].append(id_)
+            chunk["mask"].append(True)
+            chunk["logprobs"].append(logprob)
+            chunk["versions"].append(done.version)
+        whole = prompt + answer
+        for at in range(skipped, len(whole) - 1):
+            chunk["rows"].append(rows[at])
+        self.place = len(whole) - 1 if len(whole) > skipped else place
+        self.prompt, self.answer, self.rows, self.rendered = prompt, answer, rows, turn.rendered
+
+    def open(self, turn, prompt, boundaries):
+        self.chunks.append(
+            {
+                "ids": [],
+                "mask": [],
+                "logprobs": [],
+                "versions": [],
+                "rows": [],
+                "boundaries": boundaries,
+                "substituted": [],
+                "temperature": turn.temperature,
+            }
+        )
+
+    def before_last(self, case, context, answer, rows, place):
+        """The row of the stream's last id, which no turn had captured yet."""
+        chunk = self.chunks[-1]
+        last = len(chunk["ids"]) - 1
+        if context or answer:
+            if place is not None:
+                row = rows[place]
+            elif context and last > 0:
+                row = chunk["rows"][last - 1]
+                chunk["substituted"].append(last)
+            else:
+                raise RoutingRecordError("Eq. 14: a loss position has no row")
+            chunk["rows"].append(row)
+        chunk["boundaries"].append(case)
+
+    def check(self, turn, prompt, answer):
+        done = turn.completion
+        if turn.index != sum(len(chunk["boundaries"]) for chunk in self.chunks) + (len(self.chunks) > 0):
+            raise StitchingError("a turn out of order")
+        if not prompt:
+            raise StitchingError("an empty prompt")
+        logprobs = done.logprobs.tolist()
+        if len(logprobs) != len(answer) or any(not -float("inf") < value < float("inf") for value in logprobs):
+            raise StitchingError("log-probabilities")
+        layout = self.layout
+        if done.routing.ndim != 3 or done.routing.shape[1:] != (layout.layers, layout.k) or done.routing.dtype != layout.dtype:
+            raise RoutingRecordError("shape or type")
+        if done.routing_start < 0 or done.routing_start + len(done.routing) != len(prompt) + len(answer) - 1:
+            raise RoutingRecordError("rho = |p| + |a| - 1")
+        for row in done.routing.tolist():
+            for experts in row:
+                if len(set(experts)) != layout.k or any(not 0 <= expert < layout.experts for expert in experts):
+                    raise RoutingRecordError("not k distinct experts")
+
+    def captured(self, turn, prompt):
+        """A row for every position of the turn; those that it left out are the turn's before, where the ids are the same."""
+        start, routing = turn.completion.routing_start, turn.completion.routing.tolist()
+        consumed = self.prompt + self.answer
+        if start and (len(self.rows) < start or consumed[:start] != prompt[:start]):
+            raise RoutingRecordError("rows that nobody has")
+        for at in range(start, min(turn.completion.cached_tokens, len(self.rows), len(prompt))):
+            if consumed[: at + 1] == prompt[: at + 1] and routing[at - start] != self.rows[at]:
+                raise RoutingRecordError("a row from the cache differs from the earlier one")
+        return self.rows[:start] + routing
+
+    def relation(self, turn, prompt):
+        """(case, how many of the prompt's ids the stream doesn't get, where its last id stands in the prompt)"""
+        p, a = self.prompt, self.answer
+        if prompt[: len(p) + len(a)] == p + a:
+            return "exact", len(p) + len(a), self.place
+        for u in range(min(DROPPED, len(a)) + 1):
+            dropped = a[len(a) - u :]
+            for s in range(min(SUFFIX, len(p)) + 1):
+                kept = p[: len(p) - s] + a[: len(a) - u]
+                if prompt[: len(kept)] != kept:
+                    continue
+                if any(not self.blank(id_) for id_ in dropped):
+                    return self.by_text(turn, prompt)
+                repeated = max(n for n in range(u + 1) if prompt[len(kept) : len(kept) + n] == dropped[u - n :])
+                skipped = len(kept) + repeated
+                return "edge", skipped, skipped - 1 if a and (u == 0 or repeated) else None
+        return self.by_text(turn, prompt)
+
+    def blank(self, id_):
+        return id_ in self.chat.tokenizer.stop_ids or not self.chat.pieces[id_].decode(errors="replace").strip()
+
+    def by_text(self, turn, prompt):
+        """Case 8 by the answer's span, else case 9 where it is announced."""
+        at = self.behind_answer(turn)
+        if at is not None:
+            if self.answer and self.answer[-1] in self.chat.tokenizer.stop_ids and prompt[at : at + 1] == self.answer[-1:]:
+                return "retokenized", at + 1, at
+            return "retokenized", at, None
+        if turn.restarted:
+            return "restart", 0, None
+        raise TokenFidelityError("no relation, and no restart announced")
+
+    def behind_answer(self, turn):
+        """The first id behind the answer's span, if text agrees and no id straddles its end."""
+        if self.rendered is None or turn.rendered is None or turn.rendered.answer is None:
+            return None
+        (begin, end), encoded = turn.rendered.answer, turn.rendered.encoded
+        history = self.rendered.encoded
+        kept = history.starts[-SUFFIX] if len(history.ids) > SUFFIX else 0
+        if encoded.text[:begin] not in [history.text[:cut] for cut in range(kept, len(history.text) + 1)]:
+            return None
+        said = self.answer
+        while said and said[-1] in self.chat.tokenizer.stop_ids:
+            said = said[:-1]
+        text, shown = self.chat.text(said), encoded.text[begin:end]
+        if not text.startswith(shown) or text[len(shown) :].strip():
+            return None
+        starts = [*encoded.starts.tolist(), len(encoded.text)]
+        return starts.index(end) if end in starts else None
