@@ -1,0 +1,221 @@
+"""Trials that come back from disk as they were, and files that don't pass for what they aren't."""
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from promises import promise
+from random_turns import layouts, plans
+from stored_trials import same, stitched, trial
+
+from t1x.trajectory import storage
+from t1x.trajectory.records import Boundary
+from t1x.trajectory.storage import TrialWriter, read_header, read_ids, read_summaries, read_trial, read_trials, remove_interrupted
+from t1x.trajectory.storage_folder import batch_files, batch_path
+from t1x.trajectory.storage_row import checksum, from_row, from_table, to_row, to_table
+from t1x.trajectory.stored import StoredTrial
+
+few = settings(promise, max_examples=promise.max_examples // 8)
+IDENTITY = {"run": "mine", "step": "1"}
+
+
+def write(path: Path, *trials: StoredTrial, routing: bool = True) -> Path:
+    with TrialWriter(path, IDENTITY, routing) as writer:
+        for each in trials:
+            writer.add(each)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stored")
+
+
+trials = st.builds(
+    trial,
+    st.integers(0, 10_000),
+    turns=st.integers(0, 4),
+    streams=st.integers(0, 3),
+    layers=st.integers(0, 2),
+    k=st.integers(1, 2),
+    dtype=st.sampled_from([np.uint8, np.uint16]),
+)
+
+
+@promise
+@given(made=st.lists(trials, max_size=2))
+def test_trials_come_back_to_the_bit(made: list[StoredTrial]) -> None:
+    table = to_table([to_row(each) for each in made])
+    rows = from_table(table)
+    assert same([from_row(row) for row in rows], made)
+    assert [checksum(row) for row in rows] == [row["checksum"] for row in rows]
+
+
+@few
+@given(made=st.lists(trials, max_size=3, unique_by=lambda each: each.id))
+def test_they_do_from_files(folder: Path, made: list[StoredTrial]) -> None:
+    path = write(folder / "a.parquet", *made)
+    assert same(list(read_trials(path)), made)
+    assert read_ids(path) == [each.id for each in made]
+    for each in made:
+        assert same(read_trial(path, each.id), each)
+    assert read_trial(path, "another") is None
+
+
+@promise
+@given(plan=plans, layout=layouts, seed=st.integers(0, 1000))
+def test_those_of_campaigns_do_too_and_hold_nothing_twice(plan, layout, seed: int) -> None:
+    made = stitched(plan, seed, layout)
+    row = to_row(made)
+    assert same(from_row(row), made)
+    restarts = sum(turn.restarted for turn in made.turns)
+    if layout[0] and not restarts:
+        assert not any(stream["routing"]["rows"] for stream in row["trajectories"]), "its rows are its turns'"
+        assert sum(len(turn["prompt_ids"]) + len(turn["ids"]) for turn in row["turns"]) == len(made.trajectories[0].token_ids)
+
+
+def test_every_field_counts() -> None:
+    """The trials above have no field at its default, so that a new one that isn't stored is found."""
+    made = trial(0)
+    turn = made.turns[-1]
+    for record in (made, turn, turn.completion, turn.rendered, made.trajectories[0]):
+        for field in dataclasses.fields(record):
+            if field.default is not dataclasses.MISSING:
+                assert getattr(record, field.name) != field.default, field.name
+
+
+def test_what_may_be_missing_comes_back_missing(folder: Path) -> None:
+    made = trial(1)
+    bare = [dataclasses.replace(turn, rendered=None) for turn in made.turns[:1]]
+    unanswered = [dataclasses.replace(turn, rendered=dataclasses.replace(turn.rendered, answer=None)) for turn in made.turns[1:]]
+    made = dataclasses.replace(made, reward=None, resolved=None, turns=(*bare, *unanswered))
+    assert same(list(read_trials(write(folder / "b.parquet", made))), [made])
+
+
+def test_what_is_read_is_read_only(folder: Path) -> None:
+    (read,) = read_trials(write(folder / "c.parquet", trial(2)))
+    done, stream = read.turns[-1].completion, read.trajectories[-1]
+    arrays = [
+        read.turns[-1].prompt_ids,
+        done.ids,
+        done.logprobs,
+        done.routing,
+        stream.token_ids,
+        stream.loss_mask,
+        stream.routed_experts,
+    ]
+    assert not any(array.flags.writeable for array in arrays)
+
+
+def test_a_file_says_whose_it_is(folder: Path) -> None:
+    header = read_header(write(folder / "d.parquet", trial(3), trial(4)))
+    assert (header.identity, header.routing, header.trials) == (IDENTITY, True, 2)
+
+
+def test_the_same_trials_make_the_same_file(folder: Path) -> None:
+    one, other = (write(folder / name, trial(5), trial(6)) for name in ("e.parquet", "f.parquet"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_without_routing_rows_keep_their_number(folder: Path) -> None:
+    made = trial(7)
+    path = write(folder / "g.parquet", made, routing=False)
+    (read,) = read_trials(path)
+    assert not read_header(path).routing
+    for before, after in zip(made.trajectories, read.trajectories, strict=True):
+        assert after.routed_experts.shape == (len(before.token_ids) - 1, 0, 0)
+        assert same(dataclasses.replace(after, routed_experts=before.routed_experts), before)
+    assert [turn.completion.routing.shape for turn in read.turns] == [(len(turn.completion.routing), 0, 0) for turn in made.turns]
+
+
+def test_memory_is_bounded_by_groups_of_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "GROUP", 10_000)
+    made = [trial(seed, turns=20) for seed in range(12)]
+    with TrialWriter(folder / "h.parquet", IDENTITY) as writer:
+        for each in made:
+            writer.add(each)
+            assert writer._pending_bytes < 10_000
+    assert same(list(read_trials(folder / "h.parquet")), made)
+    assert same([read_trial(folder / "h.parquet", each.id) for each in made], made)
+
+
+@few
+@given(plan=plans, seed=st.integers(0, 100))
+def test_a_summary_counts_what_there_is(folder: Path, plan, seed: int) -> None:
+    made = stitched(plan, seed)
+    (found,) = read_summaries(write(folder / "i.parquet", made))
+    assert (found.id, found.task, found.ended_by, found.reward, found.resolved) == (made.id, "task", "done", 1.0, True)
+    assert found.turns == len(plan)
+    assert found.loss_tokens == sum(step.sampled for step in plan)
+    assert found.tokens == sum(len(stream.token_ids) for stream in made.trajectories)
+    cases = Counter("restart" if turn.restarted else "exact" for turn in made.turns[1:])
+    assert found.boundaries == Counter({Boundary(case): count for case, count in cases.items()})
+
+
+def test_a_file_that_is_replaced_stays_until_the_new_one_is_whole(folder: Path) -> None:
+    path = write(batch_path(folder, "train", 3), trial(8))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="two trials"):
+        write(path, trial(9), trial(9))
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == ["train-3.parquet"]
+    write(path, trial(9))
+    assert read_ids(path) == ["trial-9"]
+
+
+def test_what_a_killed_process_left_is_never_read(tmp_path: Path) -> None:
+    path = write(batch_path(tmp_path, "train", 1), trial(8))
+    draft = path.with_name(f"{storage.WRITING}train-2.parquet")
+    draft.write_bytes(path.read_bytes()[:500])
+    assert [file.path for file in batch_files(tmp_path)] == [path]
+    remove_interrupted(path.parent)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_batches_stand_in_the_order_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "trajectories").mkdir()
+    for name in ("train-10", "train-9", "warmup-1", "warmup-0", "notes"):
+        (tmp_path / "trajectories" / f"{name}.parquet").touch()
+    assert [file.path.stem for file in batch_files(tmp_path)] == ["warmup-0", "warmup-1", "train-9", "train-10"]
+    assert [(file.purpose, file.step) for file in batch_files(tmp_path)][1:3] == [("warmup", 1), ("train", 9)]
+
+
+def test_streams_that_disagree_are_not_written(folder: Path) -> None:
+    made = trial(10)
+    turn, stream = made.turns[0], made.trajectories[0]
+    done = turn.completion
+
+    def with_turn(**changes) -> StoredTrial:
+        return dataclasses.replace(made, turns=(dataclasses.replace(turn, **changes), *made.turns[1:]))
+
+    def with_done(**changes) -> StoredTrial:
+        return with_turn(completion=dataclasses.replace(done, **changes))
+
+    def with_stream(**changes) -> StoredTrial:
+        return dataclasses.replace(made, trajectories=(dataclasses.replace(stream, **changes), *made.trajectories[1:]))
+
+    flawed = {
+        r"turn 0: prompt_ids are int64": with_turn(prompt_ids=turn.prompt_ids.astype(np.int64)),
+        r"turn 0: logprobs are float64": with_done(logprobs=done.logprobs.astype(np.float64)),
+        r"turn 0: logprobs are float32 \[\d\], but must be float32": with_done(logprobs=done.logprobs[1:]),
+        r"turn 0: routing is uint8 .* must have \d+ rows": with_done(routing=done.routing[1:]),
+        r"turn 0: routing is int64": with_done(routing=done.routing.astype(np.int64)),
+        r"turn 0: starts of the rendered ids": with_turn(
+            rendered=dataclasses.replace(
+                turn.rendered, encoded=dataclasses.replace(turn.rendered.encoded, starts=np.zeros(99, np.int32))
+            )
+        ),
+        r"trajectory 0: loss_mask are bool": with_stream(loss_mask=stream.loss_mask[1:]),
+        r"trajectory 0: logprobs": with_stream(logprobs=stream.logprobs[1:]),
+        r"trajectory 0: routing is uint8 .* must have \d+ rows": with_stream(routed_experts=stream.routed_experts[1:]),
+    }
+    for said, each in flawed.items():
+        with pytest.raises(ValueError, match=f"trial trial-10 can't be stored: {said}"):
+            write(folder / "j.parquet", each)
+    with pytest.raises(ValueError, match=r"two trials of j.parquet have the id trial-10"):
+        write(folder / "j.parquet", made, made)
+    assert not (folder / "j.parquet").exists()
