@@ -36,8 +36,8 @@ class Batch:
 
     @classmethod
     def of(cls, trials: Sequence[Trial], seed: int) -> Self:
-        """Every trajectory of some trials that have rewards. A trial that sampled nothing has no trajectory."""
-        chunks = [(trajectory, index) for index, trial in enumerate(trials) for trajectory in trial.trajectories]
+        """Every trajectory with a loss token of some trials that have rewards."""
+        chunks = [(chunk, index) for index, trial in enumerate(trials) for chunk in trial.trajectories if chunk.loss_mask.any()]
         which = np.array([index for _, index in chunks], dtype=np.int64)
         rewards = np.array([trial.reward for trial in trials], dtype=np.float64)
         cut_off = np.array([trial.ended_by is not EndedBy.DONE for trial in trials], dtype=np.bool_)

@@ -15,12 +15,16 @@ from t1x.text.tokenizer import RenderedPrompt
 
 
 class Boundary(StrEnum):
-    """How turn i+1's prompt continues turn i's stream."""
+    """How turn i+1's prompt p_{i+1} continues turn i, T_i = p_i ∥ a_i (report, Box 4.2). Weaker from case to case."""
 
     EXACT = "exact"
+    """T_i is a prefix of it (Eq. 6)."""
     EDGE = "edge"
+    """T_i is a prefix of it but for a few ids at the end of p_i, and stop and white-space ids at the end of a_i (Eq. 7)."""
     RETOKENIZED = "retokenized"
+    """Its text continues that of T_i in other ids (Eq. 8)."""
     RESTART = "restart"
+    """History was compacted or rewritten, as the harness announced (Eq. 9): another trajectory begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Turn:
     completion: Completion
     temperature: float
     restarted: bool = False
-    """The harness announces that the history before this turn was compacted or rewritten."""
+    """The harness announces that the history before this turn was compacted or rewritten, so that it may be a restart."""
     rendered: RenderedPrompt | None = None
     """How a text-based harness came to `prompt_ids`; None where ids are the source of truth."""
     placeholder_tokens: int = 0

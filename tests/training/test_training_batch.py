@@ -53,12 +53,13 @@ def test_unsound_samples_are_refused_by_name(trajectory):
 
 def test_the_chunks_of_a_trial_share_its_reward_and_a_trial_without_any_keeps_its_own(make_trajectory):
     chunks = [make_trajectory(np.random.default_rng(seed)) for seed in range(3)]
+    silent = replace(chunks[0], loss_mask=np.zeros_like(chunks[0].loss_mask))
     trials = [
         Trial(name, Task(name, "", (), (), ()), (), ended_by, None, reward, tuple(parts), ())
         for name, ended_by, reward, parts in (
             ("a", EndedBy.DONE, 0.1, chunks[:1]),
             ("b", EndedBy.AGENT_DEADLINE, 0.2, []),
-            ("c", EndedBy.CONTEXT, 0.3, chunks[1:]),
+            ("c", EndedBy.CONTEXT, 0.3, [chunks[1], silent, chunks[2]]),
         )
     ]
     batch = Batch.of(trials, seed=4)

@@ -2,8 +2,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from promises import promise
 from random_turns import Plan, layouts, make_turns, plans, reference, rows, stitch, worker_for
 
 from t1x.config import Component
@@ -37,7 +38,7 @@ PLAN = [Plan(3, 3, False, 0, 0), Plan(2, 2, False, 0, 0), Plan(2, 3, False, 0, 0
 
 
 @given(plans, layouts, st.integers(0, 9))
-@settings(deadline=None)
+@promise
 def test_streams_are_those_of_the_token_by_token_reference(plan, layout, seed):
     turns = make_turns(plan, layout, seed)
     trajectories = stitch(turns)
@@ -94,7 +95,7 @@ KINDS = [name for name, _, _ in corruptions(make_turns(PLAN, (2, 2))[1])]
 
 
 @given(plans, st.sampled_from(KINDS), st.sampled_from([(2, 2), (1, 3)]), st.integers(0, 9))
-@settings(deadline=None)
+@promise
 def test_a_refused_turn_leaves_the_stream_as_it_was(plan, kind, layout, seed):
     turns = make_turns([*(dataclasses.replace(step, evicted=0) for step in plan), Plan(2, 2, False, 0, 0)], layout, seed)
     *before, last = turns
@@ -111,7 +112,7 @@ def test_a_refused_turn_leaves_the_stream_as_it_was(plan, kind, layout, seed):
 
 
 @given(plans, st.integers(0, 9))
-@settings(deadline=None)
+@promise
 def test_an_unannounced_restart_is_refused(plan, seed):
     assume(any(step.restart for step in plan[1:]))
     turns = [dataclasses.replace(turn, restarted=False) for turn in make_turns(plan, (2, 2), seed)]
