@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from t1x.campaign.canonical import noncanonical
 from t1x.campaign.gap import Cell, Estimate, Gap, ratio
+from t1x.campaign.gap_cut import cut_to
 from t1x.campaign.margin import Flags, Margins
 from t1x.campaign.margin_pass import free_pass
 from t1x.campaign.progress import ProgressReport
@@ -27,7 +28,7 @@ from t1x.model.transformer import MoeTransformer
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.training.batch import Batch
 from t1x.training.trainer import TrainerWorker
-from t1x.trajectory.records import Turn
+from t1x.trajectory.records import Trajectory, Turn
 from t1x.trajectory.stitcher import Stitcher
 
 Dtype = Literal["float32", "bfloat16"]
@@ -51,6 +52,8 @@ class Measured:
     """Share of sampled ids that aren't how the tokenizer encodes the text that they spell."""
     affected: Estimate
     """Share of sampled ids at which, or before which in their trial, such an id stands: those that an encoding anew can change."""
+    lost: Mapping[str, int]
+    """By stitcher: loss tokens that are left out, since encoding anew moved them beyond what the model takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +76,11 @@ class Measurement:
         if not any(len(turn.completion.ids) for turns in trials.values() for turn in turns):
             raise ValueError(f"{len(trials)} trials without a sampled token; there is no gap to measure")
         cells, margins, entropy = dict[Cell, Gap](), dict[str, Margins](), None
+        lost: dict[str, int] = {}
         for dtype in DTYPES:
             forced = await self._forced(trials, dtype)
             for index, stitcher in enumerate(self.stitchers):
-                batch = await asyncio.to_thread(self._stitched, forced, stitcher)
+                batch, lost[type(stitcher).__name__] = await asyncio.to_thread(self._stitched, forced, stitcher)
                 counts = np.bincount(batch.trials, batch.counts, len(trials)).astype(np.int64)
                 gaps = [np.abs(logprobs - batch.sampler_logprobs) for logprobs in await self._passes(batch, dtype, stitcher)]
                 for mode, gap in zip(MODES, gaps, strict=True):
@@ -87,7 +91,7 @@ class Measurement:
                     if free.margins is not None:
                         margins[dtype] = free.of(batch, gaps[MODES.index(RouterMode.FREE)])
         assert entropy is not None
-        return Measured(cells, margins, entropy, *self._splits(trials))
+        return Measured(cells, margins, entropy, *self._splits(trials), lost)
 
     async def _forced(self, trials: Trials, dtype: Dtype) -> list[list[Turn]]:
         engine = EmbeddedEngine(dtype=dtype, max_sessions=self.concurrency).build(
@@ -99,16 +103,20 @@ class Measurement:
         finally:
             await engine.close()
 
-    def _stitched(self, trials: Sequence[Sequence[Turn]], stitcher: Stitcher) -> Batch:
-        layout, trajectories, which = self.policy.config.routing_layout, [], []
+    def _stitched(self, trials: Sequence[Sequence[Turn]], stitcher: Stitcher) -> tuple[Batch, int]:
+        """The samples of all trials, and how many of their loss tokens are beyond what the model takes."""
+        layout, longest = self.policy.config.routing_layout, self.policy.config.max_position_embeddings + 1
+        trajectories, which, lost = list[Trajectory](), list[int](), 0
         for index, turns in enumerate(trials):
             worker = stitcher.build(self.tokenizer, layout)
             for turn in turns:
                 worker.add(turn)
-            found = [trajectory for trajectory in worker.finish() if trajectory.loss_mask.any()]
+            whole = worker.finish()
+            found = [trajectory for trajectory in (cut_to(each, longest) for each in whole) if trajectory.loss_mask.any()]
+            lost += sum(int(each.loss_mask[longest:].sum()) for each in whole)
             trajectories += found
             which += [index] * len(found)
-        return Batch(trajectories, np.zeros(len(trials)), np.array(which, np.int64), seed=0)
+        return Batch(trajectories, np.zeros(len(trials)), np.array(which, np.int64), seed=0), lost
 
     async def _passes(self, batch: Batch, dtype: str, stitcher: Stitcher) -> list[npt.NDArray[np.float64]]:
         found = []

@@ -51,6 +51,7 @@ class GapReport:
             "entropy": measured.entropy._asdict(),
             "noncanonical": measured.noncanonical._asdict(),
             "affected": measured.affected._asdict(),
+            "lost": dict(measured.lost),
             "cells": [
                 {
                     "dtype": cell.dtype,

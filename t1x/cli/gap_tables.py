@@ -23,6 +23,9 @@ def gap_tables(report: GapReport) -> Iterator[RenderableType]:
     )
     yield Text("\nMean |o - q| in nats a token, ± standard error over trials, all on the same sampled ids")
     yield _cells(report)
+    for stitcher, lost in measured.lost.items():
+        if lost:
+            yield Text(f"{stitcher}: {lost} more loss tokens are left out, since their trials became longer than the model takes")
     yield Text(
         f"\nWhat each takes off (paired difference ± standard error): R3 with {report.tokens}, TITO (instead of {report.text}) "
         f"under replay, both together"

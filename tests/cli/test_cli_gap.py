@@ -1,0 +1,176 @@
+"""`t1x gap` as a user gives it, on a run with an untrained policy and stored trials."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from t1x.campaign.campaign import Campaign
+from t1x.cli import main
+from t1x.config import dump, load
+from t1x.engine.embedded import EmbeddedEngine
+from t1x.engine.protocol import Decoding, Sampling
+from t1x.model.checkpoint import save_pretrained, to_hf
+from t1x.model.transformer import MoeTransformer
+from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.records import Turn
+from t1x.trajectory.storage import TrialWriter
+from t1x.trajectory.stored import StoredTrial
+
+SIZES = ("Qwen3Moe.hidden_size = 16", "Qwen3Moe.head_dim = 8", "Qwen3Moe.moe_intermediate_size = 8")
+
+
+async def conversations(campaign: Campaign, policy: MoeTransformer, tokenizer: ChatTokenizer, count: int) -> list[StoredTrial]:
+    """Trials without a sandbox: what is observed is made up."""
+    engine = EmbeddedEngine().build(policy.config, to_hf(policy))
+    trials = []
+    for index in range(count):
+        history, turns = tokenizer.first_prompt(f"Sort file {index}."), []
+        for turn in range(2):
+            sampling = Sampling(Decoding(1.0), 8, tokenizer.stop_ids, 7 * index + turn)
+            completion = await engine.generate(history, sampling, str(index))
+            turns.append(Turn(turn, history, completion, 1.0))
+            closing = np.array([] if completion.finish_reason == "stop" else tokenizer.stop_ids[:1], np.int32)
+            history = np.concatenate([history, completion.ids, closing, tokenizer.glue("done")])
+        stitcher = campaign.stitcher.build(tokenizer, campaign.model.routing_layout)
+        for each in turns:
+            stitcher.add(each)
+        trials.append(StoredTrial(f"train-1-{index}", "toy", "done", 0.5, True, tuple(turns), tuple(stitcher.finish())))
+    await engine.close()
+    broken = StoredTrial("train-1-broken", "toy", "sandbox_error", None, None, trials[0].turns, ())
+    return [broken, *trials]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A runs folder; made once, since nothing writes into it."""
+    torch.set_num_threads(1)
+    runs = tmp_path_factory.mktemp("gap") / "runs"
+    campaign = load("experiments/quickstart.gin", site="laptop", set=[*SIZES, f"Campaign.runs = '{runs}'"]).root
+    assert isinstance(campaign, Campaign)
+    folder = runs / "toy-1a-0"
+    policy, tokenizer = campaign.model.build(0), campaign.tokenizer.build()
+    for name in ("start", "step-2"):
+        save_pretrained(policy, folder / "checkpoints" / name / "policy")
+    (folder / "config.gin").write_text(dump(campaign))
+    record = {"name": "toy", "kind": "Campaign", "run_digest": "d", "study_digest": "s", "seed": 0, "site": "laptop"}
+    more = {"experiment": "", "status": "finished", "steps": 2, "started": 1.0, "checkpoint": "checkpoints/step-2"}
+    (folder / "run.json").write_text(json.dumps(record | more))
+    trials = asyncio.run(conversations(campaign, policy, tokenizer, 5))
+    for step, stored in ((1, trials), (2, trials[:4])):
+        with TrialWriter(folder / "trajectories" / f"train-{step}.parquet", {}) as writer:
+            for trial in stored:
+                writer.add(trial)
+    return runs
+
+
+@pytest.fixture
+def runs(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return template
+
+
+def in_folder(sandboxes: Path) -> list[str]:
+    return ["--set", "Campaign.sandbox = @BubblewrapSandbox()", "--set", f"BubblewrapSandbox.root = '{sandboxes}'"]
+
+
+def test_the_newest_stored_trials_of_a_run_and_all_numbers_and_figures(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["gap", "toy-1a", "--runs", str(runs), "--out", "found/gap"]) == 0
+    said = capsys.readouterr().out
+    assert f"weights: {runs}/toy-1a-0/checkpoints/step-2/policy\ntrials: 3 stored trials of {runs}/toy-1a-0/trajectories/" in said
+    assert "train-2.parquet" in said
+    found = json.loads((tmp_path / "found" / "gap" / "gap.json").read_text())
+    assert len(found["cells"]) == 8
+    cells = {(cell["dtype"], cell["mode"], cell["stitcher"]): cell for cell in found["cells"]}
+    plain = cells["float32", "free", "TokenStitcher"]
+    assert plain["mean"] < 1e-5 < cells["bfloat16", "free", "TokenStitcher"]["mean"]
+    assert plain["loss_tokens"] == 3 * 2 * 8
+    both = cells["bfloat16", "free", "RetokenizingStitcher"]["mean"] - cells["bfloat16", "replay_no_grad", "TokenStitcher"]["mean"]
+    assert found["effects"]["bfloat16"]["both"]["mean"] == pytest.approx(both)
+    assert f"{plain['mean']:.2e}" in said
+    assert found["margins"]["float32"]["flips"]["mean"] == 0
+    assert sum("own experts" in line or "replayed" in line for line in said.splitlines()) == 8
+    for name in ("gap.png", "margin.png"):
+        assert (tmp_path / "found" / "gap" / name).stat().st_size > 10_000
+
+
+def test_other_trials_by_step_by_file_and_only_some(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start, first = str(runs / "toy-1a-0" / "checkpoints" / "start"), str(runs / "toy-1a-0" / "trajectories" / "train-1.parquet")
+    for words in (["--trajectories", "1", "--limit", "2"], ["--trajectories", first, "--limit", "2"]):
+        assert main(["gap", start, *words]) == 0
+        said = capsys.readouterr().out
+        assert f"weights: {start}/policy\ntrials: 2 stored trials of {first}\n" in said
+
+
+def test_new_trials_in_real_sandboxes(runs: Path, sandboxes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--sample", "2", *in_folder(sandboxes), "--set", "Campaign.seed = 5", "--set", "ShellHarness.max_turns = 1"]
+    assert main(["gap", str(runs / "toy-1a-0"), *words]) == 0
+    assert "trials: 2 new trials (temperature 1, seed 5, by a float32 engine)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["toy-1a-0", "--trajectories", "7"],
+            "has no stored trials of step 7; it has those of steps 1, 2; --sample N runs new ones",
+        ),
+        (["toy-1a-0", "--trajectories", "nowhere.parquet"], "nowhere.parquet"),
+        (["toy-1a-0", "--sample", "2", "--limit", "1"], "--sample runs new trials; --trajectories and --limit choose stored ones"),
+        (["toy-1a-0", "--out", "file"], "--out file: that isn't a folder"),
+        (["toy-2"], "there is no run 'toy-2'"),
+        (["policy"], "lies in no run, so nothing says which trainer and tokenizer go with it"),
+        (["policy", "--like", "eval_tb21.gin"], "describes an Evaluation, which trains nothing"),
+        (["policy", "--like", "quickstart.gin"], "holds another model: hidden_size = 16 (the experiment has 128), head_dim = 8"),
+        (["toy-1a-0", "--limit", "0"], "--limit"),
+    ],
+)
+def test_what_a_user_can_mend(
+    words: list[str], message: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    (tmp_path / "file").touch()
+    shutil.copytree(runs / "toy-1a-0" / "checkpoints" / "start" / "policy", tmp_path / "policy")
+    experiments = request.config.rootpath / "experiments"
+    words = [str(experiments / word) if word.endswith(".gin") else word for word in words]
+    assert main(["gap", *words, "--runs", str(runs)]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_run_without_stored_trials_says_what_else_there_is(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = tmp_path / "runs" / "toy-1a-0"
+    bare.mkdir(parents=True)
+    for name in ("checkpoints", "config.gin", "run.json"):
+        (bare / name).symlink_to(runs / "toy-1a-0" / name)
+    assert main(["gap", str(bare)]) == 2
+    assert "has no stored trials; --sample N runs new ones" in " ".join(capsys.readouterr().err.split())
+
+
+def test_ctrl_c_leaves_no_sandbox(runs: Path, sandboxes: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "t1x.cli", "gap", str(runs / "toy-1a-0"), "--sample", "60", *in_folder(sandboxes)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    deadline = time.monotonic() + 60
+    while not list(sandboxes.glob("*/*")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors.strip().splitlines()[-1]) == (130, "interrupted")
+    assert list(sandboxes.iterdir()) == []
