@@ -11,9 +11,12 @@ from t1x.trajectory.prompt import PromptBuffer
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the engine is given for a turn; the fields are those of `Turn`."""
+    """What the engine is given for a turn; where nothing else is said, the fields are those of `Turn`."""
 
     ids: Ids
+    stream_tokens: int
+    """Tokens of the sample that training sees, up to the completion. Where the history is encoded again they may be more than the
+    prompt's: what was sampled and shown stays in it."""
     restarted: bool = False
     rendered: RenderedPrompt | None = None
     placeholder_tokens: int = 0
@@ -40,7 +43,7 @@ class IdConversation(Conversation):
         self._placeholders: Sequence[int] = ()
 
     def prompt(self) -> Prompt:
-        return Prompt(self._history.view(), placeholder_tokens=len(self._placeholders))
+        return Prompt(self._history.view(), len(self._history), placeholder_tokens=len(self._placeholders))
 
     def add(self, completion: Completion, observation: str) -> None:
         self._placeholders = self._tokenizer.stop_ids[:1] if completion.finish_reason == "length" else ()

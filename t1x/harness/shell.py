@@ -68,7 +68,7 @@ class ShellHarness(Harness):
         conversation = self.conversation(task.instruction, tokenizer)
         for index in range(self.max_turns):
             prompt = conversation.prompt()
-            room = self.context_tokens - len(prompt.ids)
+            room = self.context_tokens - max(len(prompt.ids), prompt.stream_tokens)
             if room < 1:
                 return EndedBy.CONTEXT
             sampling = Sampling(decoding, min(self.max_command_tokens, room), tokenizer.stop_ids, seed_for(index))

@@ -29,30 +29,34 @@ class TextConversation(Conversation):
         self._turns: list[tuple[str, str]] = []
         """(answer, observation)"""
         self._left_out: list[str] = []
-        self._said = ""
-        """The text that the last completion's ids stand for."""
-        self._cut = False
-        """Whether it was cut off."""
         self._shown: RenderedPrompt | None = None
+        self._stream_tokens = 0
+        self._said = ""
+        """The text that the last completion's ids stand for, without its stop id."""
+        self._stopped: tuple[int, ...] = ()
+        """That stop id; none where it was cut off."""
 
     def prompt(self) -> Prompt:
         rendered = self._rendered()
-        compacted = False
-        if len(rendered.encoded.ids) > self._longest and len(self._turns) > self._kept_turns:
+        follow = self._follow(rendered)
+        tokens = len(rendered.encoded.ids) if follow is None else self._stream_tokens + len(rendered.encoded.ids) - follow
+        compacted = max(tokens, len(rendered.encoded.ids)) > self._longest and len(self._turns) > self._kept_turns
+        if compacted:
             left_out = len(self._turns) - self._kept_turns
             self._left_out += [answer for answer, _ in self._turns[:left_out]]
             del self._turns[:left_out]
-            rendered, compacted = self._rendered(), True
-        restarted = compacted or (self._shown is not None and not self._continues(self._shown, rendered))
-        self._shown = rendered
-        closing = 1 if self._cut and self._turns else 0  # the template's stop token behind an answer that had none
-        return Prompt(rendered.encoded.ids, restarted, rendered, closing)
+            rendered = self._rendered()
+            tokens = len(rendered.encoded.ids)
+        restarted = self._shown is not None and (compacted or follow is None)
+        self._shown, self._stream_tokens = rendered, tokens
+        closing = 1 if self._turns and not self._stopped else 0  # the template's stop token behind an answer that had none
+        return Prompt(rendered.encoded.ids, tokens, restarted, rendered, closing)
 
     def add(self, completion: Completion, observation: str) -> None:
         tokenizer, ids = self._tokenizer, completion.ids
-        stopped = len(ids) > 0 and int(ids[-1]) in tokenizer.stop_ids
-        self._said = tokenizer.decode_spans(ids[: len(ids) - stopped]).text
-        self._cut = not stopped
+        self._stopped = tuple(id_ for id_ in ids[-1:].tolist() if id_ in tokenizer.stop_ids)
+        self._said = tokenizer.decode_spans(ids[: len(ids) - len(self._stopped)]).text
+        self._stream_tokens += len(ids)
         self._turns.append((tokenizer.decode(ids).removeprefix(tokenizer.quirks.history_only).rstrip(), observation))
 
     def _rendered(self) -> RenderedPrompt:
@@ -60,16 +64,16 @@ class TextConversation(Conversation):
         turns = [message for answer, seen in self._turns for message in (("assistant", answer), (self._role, seen))]
         return self._tokenizer.render_prompt([("user", instruction), *turns])
 
-    def _continues(self, before: RenderedPrompt, now: RenderedPrompt) -> bool:
-        """Whether a prompt is the one before it and the answer to that, apart from what no template keeps in history and from white
-        space at the answer's end, and no id of it stands for the answer's end and for what follows."""
-        if now.answer is None:
-            return False
+    def _follow(self, now: RenderedPrompt) -> int | None:
+        """The first id of a prompt that follows the last turn, behind its stop id: it is the prompt before and the answer to that,
+        apart from what no template keeps in history and from white space at the answer's end. None where that isn't so, or an id
+        stands for the answer's end and for what follows."""
+        if self._shown is None or now.answer is None:
+            return None
         begin, end = now.answer
-        text, starts = now.encoded.text, now.encoded.starts
+        text, starts, ids = now.encoded.text, now.encoded.starts, now.encoded.ids
+        same = self._shown.encoded.text in (text[:begin], text[:begin] + self._tokenizer.quirks.prompt_only)
         at = int(np.searchsorted(starts, end))
-        return (
-            before.encoded.text in (text[:begin], text[:begin] + self._tokenizer.quirks.prompt_only)
-            and self._said.rstrip() == text[begin:end].rstrip()
-            and (end == len(text) or (at < len(starts) and int(starts[at]) == end))
-        )
+        if not same or self._said.rstrip() != text[begin:end].rstrip() or (at < len(starts) and int(starts[at]) != end):
+            return None
+        return at + len(self._stopped) if tuple(ids[at : at + 1].tolist()) == self._stopped else at
