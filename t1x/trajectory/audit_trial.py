@@ -53,7 +53,7 @@ class TrialAudit:
         versions = versions_of(stream)
         behind, placed = 0, True  # where the turn before ended in the stream, and whether that is known
         for number, (turn, span) in enumerate(zip(turns, spans, strict=True)):
-            span = span or self._place_of_nothing(turns, number, stream, behind)
+            span = span or _place_of_nothing(turns, number, stream, behind if placed else None)
             if span is None:
                 placed = False
                 session.follow(turn)
@@ -161,21 +161,6 @@ class TrialAudit:
             self._count(misplaced_rows=1)
             self._report(Kind.ROW, turn_at(turns, spans, row), stream, row, row, 1, f"a substituted row {why}")
 
-    def _place_of_nothing(self, turns: Sequence[Turn], number: int, stream: Trajectory, behind: int) -> Span | None:
-        """Where a turn that sampled nothing stands: at the end of its prompt. Known where nothing comes behind it, where it's the
-        stream's first, or where its prompt continues the turn before exactly."""
-        turn = turns[number]
-        if number == len(turns) - 1:
-            at = len(stream.token_ids)
-        elif number == 0:
-            at = len(turn.prompt_ids)
-        elif stream.boundaries[len(stream.boundaries) - len(turns) + number] is Boundary.EXACT:
-            before = turns[number - 1]
-            at = behind + len(turn.prompt_ids) - len(before.prompt_ids) - len(before.completion.ids)
-        else:
-            return None
-        return (at, at) if behind <= at <= len(stream.token_ids) else None
-
     def _count(self, **counts: int) -> None:
         self._counts.update(counts)
 
@@ -191,6 +176,22 @@ class TrialAudit:
         ids = () if stream is None else tuple(stream.token_ids[max(0, at - BEFORE) : at + AFTER].tolist())
         engine, number = (_engine(turn, engine_at), turn.index) if turn else ((), -1)
         self._findings.append(Finding(kind, self._trial, number, at, count, ids, engine, engine_at, self._stream_index, detail))
+
+
+def _place_of_nothing(turns: Sequence[Turn], number: int, stream: Trajectory, behind: int | None) -> Span | None:
+    """Where a turn that sampled nothing stands: at the end of its prompt. Known where nothing comes behind it, where it's the
+    stream's first, or where its prompt continues exactly the turn before, which ends at `behind` if anybody knows."""
+    prompt = turns[number].prompt_ids
+    if number == len(turns) - 1:
+        at = len(stream.token_ids)
+    elif number == 0:
+        at = len(prompt)
+    elif behind is not None and stream.boundaries[len(stream.boundaries) - len(turns) + number] is Boundary.EXACT:
+        before = turns[number - 1]
+        at = behind + len(prompt) - len(before.prompt_ids) - len(before.completion.ids)
+    else:
+        return None
+    return (at, at) if (behind or 0) <= at <= len(stream.token_ids) else None
 
 
 def _engine(turn: Turn, at: int) -> Ids:
