@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from promises import promise
 
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Completion, Decoding, EngineWorker, Sampling
@@ -87,7 +88,7 @@ def assert_same_bits(sampled: list[Completion], forced: list[Completion]) -> Non
 
 
 @given(st.lists(st.integers(0, 100_000), min_size=1, max_size=2, unique=True), st.sampled_from(("float32", "bfloat16")))
-@settings(max_examples=200, deadline=None)
+@promise
 def test_forcing_what_was_sampled_gives_back_the_same_bits(seeds: list[int], dtype: Dtype) -> None:
     """Also beside other sessions and in another order of slots, since the engine is deterministic."""
     assert_same_bits(*sampled_and_forced(seeds, (8, 5), dtype))
