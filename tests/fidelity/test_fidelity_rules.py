@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from promises import promise
 from small_chats import STOP, Style, chats, small_chat
 from streams import build, plain, stitch
-from worlds import Step, happen, layouts, plans, worlds
+from worlds import Step, happen, layouts, steps, worlds
 
 from t1x.model.routing_layout import RoutingLayout
 from t1x.trajectory.audit import audit
@@ -129,7 +129,7 @@ def test_every_restart_opens_a_chunk_of_context(world):
         assert not stream.loss_mask[: len(prompt)].any()
 
 
-@given(chats, plans, layouts, st.integers(0, 2**32))
+@given(chats, st.lists(steps, min_size=1, max_size=6), layouts, st.integers(0, 2**32))
 @promise
 def test_ids_as_the_source_of_truth_make_every_boundary_exact(chat, plan, layout, seed):
     world = happen(chat, [replace(step, move="go on") for step in plan], layout, seed, by_text=False)

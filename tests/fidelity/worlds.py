@@ -154,5 +154,10 @@ def happen(chat, plan, layout, seed, *, by_text=True):
     return World(chat, layout, turns)
 
 
-plans = st.lists(steps, min_size=1, max_size=6)
-worlds = st.builds(happen, chats, plans, layouts, st.integers(0, 2**32), by_text=st.sampled_from([True, True, False]))
+def worlds_of(layouts, turns):
+    """Worlds of at most so many turns, whose routing is of these layouts."""
+    plans = st.lists(steps, min_size=1, max_size=turns)
+    return st.builds(happen, chats, plans, layouts, st.integers(0, 2**32), by_text=st.sampled_from([True, True, False]))
+
+
+worlds = worlds_of(layouts, turns=6)
