@@ -38,8 +38,8 @@ class Qwen3_5Moe(Model):
     """Width of one of its value heads."""
     linear_conv_kernel_dim: Size = 4
     """Tokens that its short convolution sees."""
-    num_experts: Annotated[int, Role.SCALE, Field(gt=0, le=256)] = 256
-    """Routed experts a layer; at most 256, since routing records hold one byte an expert."""
+    num_experts: Annotated[int, Role.SCALE, Field(gt=0, le=65_536)] = 256
+    """Routed experts a layer."""
     num_experts_per_tok: Size = 8
     """Routed experts that a token uses (k)."""
     moe_intermediate_size: Size

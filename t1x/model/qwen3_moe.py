@@ -71,8 +71,8 @@ class Qwen3Moe(Model):
     """Key and value heads; divides the query heads."""
     head_dim: Size
     """Width of one head; even, for RoPE."""
-    num_experts: Annotated[int, Role.SCALE, Field(gt=0, le=256)]
-    """Experts a layer; at most 256, since routing records hold one byte an expert."""
+    num_experts: Annotated[int, Role.SCALE, Field(gt=0, le=65_536)]
+    """Experts a layer; a routing record holds one byte an expert up to 256, two beyond."""
     num_experts_per_tok: Size
     """Experts a token uses (k)."""
     moe_intermediate_size: Size

@@ -1,6 +1,9 @@
 """Where the experts of a forward pass come from (rollout routing replay, report section 4.3)."""
 
 from enum import StrEnum
+from typing import Self
+
+from pydantic import model_validator
 
 from t1x.config import Component
 
@@ -22,6 +25,17 @@ class Router(Component):
     """Pass that recomputes the sampling policy's log-probabilities (the PPO denominator)."""
     update: RouterMode = RouterMode.FREE
     """Forward pass of the actor's update and its recomputation."""
+
+    @model_validator(mode="after")
+    def _both_replay_or_none(self) -> Self:
+        if (self.behaviour is RouterMode.FREE) is not (self.update is RouterMode.FREE):
+            raise ValueError(
+                f"behaviour = {self.behaviour.value!r} and update = {self.update.value!r}: numerator and denominator of the ratio "
+                f"must go through the same experts; let both replay or none"
+            )
+        if self.update is RouterMode.REPLAY_NO_GRAD:
+            raise ValueError("update = 'replay_no_grad' has no gradient; use 'replay_with_grad'")
+        return self
 
 
 class FreeRouting(Router):

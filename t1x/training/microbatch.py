@@ -20,6 +20,8 @@ class MicroBatch:
     """b samples of N positions in all. The last token of a sample is only predicted, never read, so it has one position fewer than
     token ids. Vectors [m] run over the kept positions in order."""
 
+    indices: Ints
+    """[b]: which samples of the batch."""
     token_ids: Ints
     """[N]"""
     lengths: list[int]
@@ -56,6 +58,7 @@ def pack(trajectories: Sequence[Trajectory], indices: Ints, offsets: Ints) -> Mi
     samples = [trajectories[index] for index in indices]
     counts = np.array([np.count_nonzero(sample.loss_mask) for sample in samples])
     return MicroBatch(
+        indices=np.asarray(indices, dtype=np.int64),
         token_ids=np.concatenate([sample.token_ids[:-1] for sample in samples]).astype(np.int64),
         lengths=[len(sample.token_ids) - 1 for sample in samples],
         keep=np.concatenate([sample.loss_mask[1:] for sample in samples]),

@@ -28,6 +28,7 @@ from t1x.training.explained_variance import ExplainedVariance, trial_explained_v
 from t1x.training.microbatch import MicroBatch, pack, split, without_loss
 from t1x.training.mismatch import gap_metrics
 from t1x.training.normalizer import loss_weights
+from t1x.training.replayed_rows import ReplayedRows
 from t1x.training.retained import RetainedWeights
 from t1x.training.step_metrics import StepMetrics
 from t1x.training.surrogate import clipped_value_error, token_logprobs
@@ -57,6 +58,7 @@ class TorchTrainerWorker:
         self.spec, self.algorithm, self._ranks = spec, algorithm, ranks
         self.actor = ranks.spread(actor)
         self.critic = None if critic is None else ranks.spread(critic)
+        self._replayed: ReplayedRows | None = None
         self._retained = RetainedWeights(ranks, self.actor)
         self.actor_optimizer = algorithm.actor.optimizer.build(self.actor.parameters(), _total(algorithm.actor, steps))
         self.critic_optimizer: TorchOptimizer | None = None
@@ -83,11 +85,11 @@ class TorchTrainerWorker:
             )
         if mode is not RouterMode.FREE:
             batch.require_records(self.actor.config.routing_layout)
-        logprobs = np.zeros(batch.loss_tokens)
+        logprobs, self._replayed = np.zeros(batch.loss_tokens), ReplayedRows(batch)
         for version in versions:
             actor = self.actor if version == self.version else self._retained.restored(version)
             for part in batch.minibatches(self.algorithm.actor.minibatches, epoch=0):
-                self._log_probs_of(actor, part, batch, mode, into=logprobs, where=sampled == version)
+                self._log_probs_of(actor, part, batch, mode, into=logprobs, where=sampled == version, noted=self._replayed)
         return self._ranks.filled(logprobs)
 
     def update_critic(self, batch: Batch, old_values: TokenVector, returns: TokenVector) -> dict[str, float]:
@@ -136,6 +138,8 @@ class TorchTrainerWorker:
         for step, part in enumerate(_steps(batch, update)):
             weights = loss_weights(batch, part, update.normalizer)
             for micro in self._microbatches(batch, part):
+                if behaviour_logprobs is not None and self._replayed is not None:
+                    self._replayed.require_same(batch, micro, mode)
                 replay = self._replay(self.actor, micro, mode)
                 logprobs, entropy = self._logprobs(self.actor, micro, replay)
                 if len(micro.places):
@@ -217,12 +221,15 @@ class TorchTrainerWorker:
         mode: RouterMode,
         into: TokenVector,
         where: npt.NDArray[np.bool_] | None = None,
+        noted: ReplayedRows | None = None,
     ) -> None:
         """Those of some samples' loss tokens, of these only `where` [M]."""
         for micro in self._microbatches(batch, samples):
             wanted = slice(None) if where is None else where[micro.places]
             if where is None or where[micro.places].any() or self._ranks.fully_sharded:
                 replay = self._replay(actor, micro, mode)
+                if noted is not None:
+                    noted.note(micro, mode)
                 into[micro.places[wanted]] = self._logprobs(actor, micro, replay)[0].cpu().numpy()[wanted]
         self._ranks.settle(actor)
 

@@ -130,7 +130,7 @@ def test_seeds_decide_initial_weights() -> None:
         ({"num_key_value_heads": 3}, "multiple of"),
         ({"head_dim": 7}, "must be even"),
         ({"num_experts_per_tok": 5}, "exceeds num_experts"),
-        ({"num_experts": 257}, "256"),
+        ({"num_experts": 65_537}, "65536"),
     ],
 )
 def test_sizes_that_dont_fit_are_refused(change: dict, what: str) -> None:

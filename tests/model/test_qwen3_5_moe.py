@@ -74,7 +74,7 @@ def test_defaults_are_hugging_faces():
         ({"num_key_value_heads": 4}, r"num_attention_heads \(6\) must be a multiple of num_key_value_heads \(4\)"),
         ({"linear_num_value_heads": 3}, r"linear_num_value_heads \(3\) must be a multiple of linear_num_key_heads \(2\)"),
         ({"num_experts_per_tok": 11}, r"num_experts_per_tok \(11\) exceeds num_experts \(10\)"),
-        ({"num_experts": 257}, "less than or equal to 256"),
+        ({"num_experts": 65_537}, "less than or equal to 65536"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(fields, message):

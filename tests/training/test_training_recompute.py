@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from t1x.model.qwen3_moe import Qwen3Moe
-from t1x.model.router import RouterMode
+from t1x.model.router import ReplayRouting, Router, RouterMode
 from t1x.parallel.plan import TorchPlan
 from t1x.training.batch import Batch
 from t1x.training.optimizer import Adam
@@ -119,3 +120,27 @@ def test_records_that_cannot_be_replayed_are_refused_by_place(make, make_batch, 
     with pytest.raises(ValueError, match=re.escape(said)):
         trainer.update_actor(batch, np.ones(batch.loss_tokens), batch.sampler_logprobs, mode)
     assert np.isfinite(trainer.log_probs(batch, RouterMode.FREE)).all()
+
+
+def test_numerator_and_denominator_replay_the_same_rows(make, make_batch) -> None:
+    """Invariant 7 (report, section 12.3)."""
+    trainer, batch = make(), make_batch(np.random.default_rng(0))
+    advantages = np.ones(batch.loss_tokens)
+    for behaviour, update in (MODES[0][0], MODES[1][1]), (MODES[1][0], MODES[0][1]):
+        denominator = trainer.log_probs(batch, behaviour)
+        with pytest.raises(RuntimeError, match=r"only the (numerator|denominator) replays its routing rows"):
+            trainer.update_actor(batch, advantages, denominator, update)
+    denominator = trainer.log_probs(batch, RouterMode.REPLAY_NO_GRAD)
+    rows = batch.trajectories[4].routed_experts
+    rows[2, 1] = rows[2, 1, ::-1]
+    with pytest.raises(RuntimeError, match="numerator and denominator replay different routing rows"):
+        trainer.update_actor(batch, advantages, denominator, RouterMode.REPLAY_WITH_GRAD)
+
+
+def test_a_router_replays_in_both_passes_or_in_none() -> None:
+    for wrong in ({"behaviour": "replay_no_grad"}, {"update": "replay_with_grad"}):
+        with pytest.raises(ValidationError, match="let both replay or none"):
+            Router(**wrong)
+    with pytest.raises(ValidationError, match="has no gradient; use 'replay_with_grad'"):
+        Router(behaviour="replay_no_grad", update="replay_no_grad")
+    assert ReplayRouting().update is RouterMode.REPLAY_WITH_GRAD
