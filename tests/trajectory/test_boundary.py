@@ -40,6 +40,7 @@ EDGES = [
     ("white space trimmed before the template's stop id", "<u> a <a>", "ls / <e>", "<u> a <a> ls <e> <t> b", (0, 2, 1, 5, True)),
     ("another stop id", "<u> a <a>", "ls <x>", "<u> a <a> ls <e> <t> b", (0, 1, 0, 4, False)),
     ("two dropped, both repeated behind another", "<u> <a>", "a / <e>", "<u> <a> a _ / <e>", (0, 2, 0, 3, False)),
+    ("the longest repetition", "<u> <a>", "ls _ / /", "<u> <a> ls / / <t>", (0, 3, 2, 5, True)),
     ("an answer that was cut off", "<u> a <a> <think>", "ls", "<u> a <a> ls <e> <t> b", (1, 0, 0, 4, True)),
     ("nothing sampled", "<u> a <a> <think>", "", "<u> a <a> <t> b", (1, 0, 0, 3, False)),
     (
@@ -82,7 +83,7 @@ def test_the_bounds_hold():
     assert edge(*dropped, TOY, Bounds(96, 2)) is None
 
 
-few = st.lists(st.sampled_from([BY_NAME[name] for name in ("a", "b", "/", "<e>")]), max_size=7)
+few = st.lists(st.sampled_from([BY_NAME[name] for name in ("a", "_", "/", "<e>")]), max_size=7)
 """So few ids that relations overlap."""
 
 
@@ -164,10 +165,11 @@ def test_retokenized_tolerates_a_suffix_that_history_lacks():
     assert "text before the answer differs too, from character 3" in agree(first, changed)
 
 
-def test_an_id_that_straddles_the_answers_end():
-    """`c` and the template's line break are one id."""
-    first = turn(0, "<u> <a>", "b c", text=True)
-    spans = turn(1, "<u> <a> b c/ <t>", "", text=True)
+@pytest.mark.parametrize(("answer", "again"), [("b c", "b c/"), ("b /", "b //")])
+def test_an_id_that_straddles_the_answers_end(answer, again):
+    """The answer's last character and the template's line break are one id."""
+    first = turn(0, "<u> <a>", answer, text=True)
+    spans = turn(1, f"<u> <a> {again} <t>", "", text=True)
     begin = len("<u><a>")
     second = dataclasses.replace(spans, rendered=dataclasses.replace(spans.rendered, answer=(begin, begin + 2)))
     assert agree(first, second) == "One id of the prompt stands for the end of the answer and for what follows it, at character 8"
