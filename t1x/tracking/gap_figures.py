@@ -23,7 +23,8 @@ GAP = "mean |o - q|, nats a token"
 def gap_histograms(path_png: Path, panels: Mapping[str, Mapping[str, npt.NDArray[np.floating]]], title: str = "") -> None:
     """A panel for each engine with a line for each cell: how |o - q| [M] is spread over its loss tokens, both axes logarithmic."""
     found = np.concatenate([values for cells in panels.values() for values in cells.values()])
-    edges = np.geomspace(max(LEAST, found[found > 0].min(initial=1.0)), max(10 * LEAST, found.max(initial=0.0)) * 1.01, BINS + 1)
+    low = max(LEAST, found[found > 0].min(initial=found.max()))
+    edges = np.geomspace(low, max(10 * low, found.max()) * 1.01, BINS + 1)
     with styled_figure(path_png, (8.0, 1.0 + 2.8 * len(panels)), title) as figure:
         axes: Sequence[Axes] = list(figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0])
         for panel, (engine, cells) in zip(axes, panels.items(), strict=True):
@@ -55,18 +56,19 @@ def flip_curves(path_png: Path, curves: Mapping[str, Sequence[tuple[float, float
         panel.legend(loc="best")
 
 
-def gap_cells(path_png: Path, series: Mapping[str, Mapping[str, tuple[float, float]]], title: str = "", note: str = "") -> None:
-    """The mean gap of each cell with its 95 % interval: for each of `series` (a policy) cell to (mean, standard error)."""
+def gap_cells(path_png: Path, series: Mapping[str, Mapping[str, tuple[float, float]]], title: str = "") -> None:
+    """The mean gap of each cell with its 95 % interval, on a logarithmic axis (an interval that reaches 0 is cut at a tenth of its
+    mean): for each of `series` (a policy) cell to (mean, standard error)."""
     with styled_figure(path_png, (8.0, 4.0), title) as figure:
         panel = figure.subplots()
         names = list(next(iter(series.values())))
         for index, ((label, cells), colour, marker) in enumerate(zip(series.items(), cycle(COLOURS), cycle(MARKERS), strict=False)):
             at = np.arange(len(names)) + 0.12 * (index - (len(series) - 1) / 2)
             means, errors = np.array([cells[name] for name in names]).T
-            panel.errorbar(at, means, 1.96 * errors, fmt=marker, color=colour, markersize=7, capsize=4, linewidth=1.5, label=label)
+            bars = np.minimum(1.96 * errors, 0.9 * means), 1.96 * errors
+            panel.errorbar(at, means, bars, fmt=marker, color=colour, markersize=7, capsize=4, linewidth=1.5, label=label)
         panel.set_xticks(range(len(names)), names)
-        panel.set_ylim(bottom=0)
+        panel.set_yscale("log")
         panel.set_ylabel(f"{GAP} (bars: 95 %)")
-        panel.set_xlabel(note)
         panel.grid(visible=False, axis="x")
         panel.legend(loc="best")

@@ -1,0 +1,72 @@
+"""Figures of the gap: what is drawn, looked up in the figure itself."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from t1x.tracking.gap_figures import LEAST, flip_curves, gap_cells, gap_histograms
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """Every figure that is saved."""
+    figures: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *args, **more: (figures.append(figure), save(figure, *args, **more))[1])
+    return figures
+
+
+def labels(figure: Figure, panel: int = 0) -> list[str]:
+    return [text.get_text() for text in figure.axes[panel].get_legend().get_texts()]
+
+
+def test_a_histogram_holds_every_gap(drawn: list[Figure], tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    panels = {
+        "float32": {"a": np.zeros(7), "b": np.append(10.0 ** random.uniform(-7, 1, 99), 0.0)},
+        "bfloat16": {"a": np.full(3, 1e-15), "b": np.array([50.0])},
+    }
+    gap_histograms(tmp_path / "gap.png", panels, "title")
+    assert (tmp_path / "gap.png").read_bytes().startswith(b"\x89PNG")
+    for index, cells in enumerate(panels.values()):
+        axes = drawn[0].axes[index]
+        assert labels(drawn[0], index) == list(cells)
+        for patch, values in zip(axes.patches, cells.values(), strict=True):
+            assert patch.get_data().values.sum() == pytest.approx(1), len(values)  # type: ignore[attr-defined]
+        assert axes.get_xscale() == axes.get_yscale() == "log"
+
+
+def test_a_histogram_of_nothing_but_zeros(drawn: list[Figure], tmp_path: Path) -> None:
+    gap_histograms(tmp_path / "gap.png", {"float32": {"a": np.zeros(4)}})
+    edges = drawn[0].axes[0].patches[0].get_data().edges  # type: ignore[attr-defined]
+    assert edges[0] >= LEAST
+    assert np.diff(edges).min() > 0
+
+
+def test_curves_show_bins_in_which_nothing_flips_too(drawn: list[Figure], tmp_path: Path) -> None:
+    bins = [(0.01, 0.2, 0.02), (0.1, 0.05, 0.01), (1.0, 0.0, 0.0)]
+    flip_curves(tmp_path / "flips.png", {"float32": [(at, 0.0, 0.0) for at, _, _ in bins], "bfloat16": bins})
+    axes = drawn[0].axes[0]
+    assert labels(drawn[0]) == ["float32 engine", "bfloat16 engine"]
+    line = axes.containers[1][0]  # type: ignore[index]
+    np.testing.assert_allclose(line.get_xydata(), [(at, share) for at, share, _ in bins])
+
+
+def test_cells_stand_side_by_side_with_their_intervals(drawn: list[Figure], tmp_path: Path) -> None:
+    series = {"one": {"neither": (0.2, 0.05), "both": (0.1, 0.01)}, "two": {"neither": (0.3, 0.2), "both": (0.1, 0.02)}}
+    gap_cells(tmp_path / "cells.png", series, "title")
+    axes = drawn[0].axes[0]
+    assert labels(drawn[0]) == ["one", "two"]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["neither", "both"]
+    for container, cells in zip(axes.containers, series.values(), strict=True):
+        means = [mean for mean, _ in cells.values()]
+        np.testing.assert_allclose(container[0].get_ydata(), means)  # type: ignore[index]
+        for (low, high), (mean, error) in zip(
+            (segment[:, 1] for segment in container[2][0].get_segments()),  # type: ignore[index]
+            cells.values(),
+            strict=True,
+        ):
+            assert high == pytest.approx(mean + 1.96 * error)
+            assert low == pytest.approx(max(mean - 1.96 * error, 0.1 * mean))
