@@ -70,8 +70,9 @@ class Rollouts:
             cursor.give_back(dict.fromkeys(pool_index[trial] for trial in cancelled))
         with clock.measure("audit"):
             found = sum((audit(trial.turns, trial.trajectories, trial.id) for trial in rolled.admitted), Audit())
-        self._assembly.stored.store(purpose, step, _shown(rolled), always=bool(found.violations))
-        if found.violations and campaign.stitcher.faithful:
+        broken = bool(found.violations) and campaign.stitcher.faithful
+        self._assembly.stored.store(purpose, step, _shown(rolled), always=broken)
+        if broken:
             raise StitchingError(
                 f"{purpose} rollout {step}: {found.violations} positions aren't what their turns captured. {found.findings[0]}"
             )

@@ -12,7 +12,17 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-PHASES = ("rollout", "verification", "critic update", "actor update", "publication", "checkpoint", "evaluation", "epoch end")
+PHASES = (
+    "rollout",
+    "verification",
+    "critic update",
+    "actor update",
+    "publication",
+    "checkpoint",
+    "trial storage",
+    "evaluation",
+    "epoch end",
+)
 
 
 def phase_of(name: str) -> tuple[Any, str]:
@@ -21,6 +31,7 @@ def phase_of(name: str) -> tuple[Any, str]:
     import t1x.rollout.trial
     from t1x.campaign import checkpoint_store
     from t1x.campaign.rollouts import Rollouts
+    from t1x.campaign.trajectory_store import TrajectoryStore
     from t1x.engine.continuous import ContinuousBatching
     from t1x.training.torch_trainer import TorchTrainerWorker
 
@@ -31,6 +42,7 @@ def phase_of(name: str) -> tuple[Any, str]:
         "actor update": (TorchTrainerWorker, "update_actor"),
         "publication": (ContinuousBatching, "publish"),
         "checkpoint": (checkpoint_store, "write_checkpoint"),
+        "trial storage": (TrajectoryStore, "_save"),
         "evaluation": (t1x.campaign.evaluate, "evaluate"),
     }[name]
 

@@ -103,6 +103,11 @@ def weights(run: Run) -> dict[str, bytes]:
     return {network: (run.weights / network / "model.safetensors").read_bytes() for network in ("policy", "critic")}
 
 
+def trials(run: Run) -> dict[str, bytes]:
+    """The files of stored trials."""
+    return {path.name: path.read_bytes() for path in (run.folder / "trajectories").iterdir()}
+
+
 @pytest.fixture(
     scope="module", params=[pytest.param(0, marks=pytest.mark.soak, id="in turn"), pytest.param(1, id="one step ahead")]
 )
@@ -134,6 +139,8 @@ def same_as_whole(made: Lab, run: Run) -> None:
     assert logged(run) == logged(whole)
     assert stored(run) == stored(whole) == {key: value for key, value in logged(whole).items() if value is not None}
     assert weights(run) == weights(whole)
+    assert trials(run) == trials(whole)
+    assert set(trials(run)) == {"warmup-0.parquet", *(f"train-{step}.parquet" for step in range(1, STEPS + 1))}
     assert run.status is Status.FINISHED
     assert run.scores == whole.scores
 
