@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from t1x import __version__
-from t1x.cli import evaluate, gap, grid, runs, tasks, trajectory
+from t1x.cli import audit, evaluate, gap, grid, runs, tasks, trajectory
 from t1x.cli.options import AUTO, HELP, File, Files, Settings, SiteName, print_notes, print_site
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(trajectory.app, name="trajectory")
 app.command(name="eval")(evaluate.evaluate)
 app.command()(gap.gap)
+app.command()(audit.audit)
 
 
 def _version(wanted: bool) -> None:

@@ -102,14 +102,11 @@ class TrialAudit:
         start, stop = span
         prompt, done = turn.prompt_ids, turn.completion
         at = common_prefix(stream.token_ids[:start], prompt)
-        if at < max(start, len(prompt)):
-            wrong = stop - start
-        else:  # behind its own wrong token, a loss position has another prefix too
-            at = start + common_prefix(stream.token_ids[start:stop], done.ids)
-            wrong = stop - at - 1
-        if wrong > 0:
-            self._count(context_differences=wrong)
-            self._report(Kind.CONTEXT, turn, stream, at, at, wrong)
+        if at == start == len(prompt):  # behind its own wrong token, a loss position has another prefix too
+            self._count(context_differences=max(0, stop - start - common_prefix(stream.token_ids[start:stop], done.ids) - 1))
+        elif stop > start:
+            self._count(context_differences=stop - start)
+            self._report(Kind.CONTEXT, turn, stream, at, at, stop - start)
         if not placed:  # a turn before it sampled nothing, so nobody can say where its prompt ends in the stream
             return
         shift = len(prompt) - start

@@ -1,0 +1,72 @@
+"""`t1x audit`: is what a run trained on what its turns captured?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from t1x.trajectory.audit_finding import WORST
+
+
+def audit(
+    wanted: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="A run's folder, its name or how that begins, or its MLflow id.", show_default=False),
+    ],
+    step: Annotated[
+        int | None,
+        typer.Option("--step", metavar="N", min=1, help="Audit the batch of this training step only.", show_default=False),
+    ] = None,
+    examples: Annotated[
+        int, typer.Option("--examples", metavar="N", min=0, max=WORST, help="How many of the worst findings are shown.")
+    ] = 5,
+    runs: Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The runs folder that a run is looked up in.")] = Path(
+        "runs"
+    ),
+) -> None:
+    """Audit the stored trials of a run: is what it trained on what its turns captured?
+
+    Own-turn fidelity is the share of loss tokens whose id, log-probability, routing row and version are what their own turn
+    captured; context fidelity the share whose prefix is what the engine consumed. The worst differences are shown side by side.
+
+    The exit code is 1 where something differs that a faithful stitcher leaves as it was captured.
+
+    \b
+    Examples:
+      t1x audit quickstart-1a2b3c4d-0
+      t1x audit runs/quickstart-1a2b3c4d-0 --step 30 --examples 20
+    """
+    from rich.console import Console
+
+    from t1x.campaign.campaign import Campaign
+    from t1x.campaign.find_run import find_run
+    from t1x.campaign.progress import ProgressReport
+    from t1x.campaign.run_audit import stored_batches
+    from t1x.cli.audit_tables import WIDTH, examples_of, summary
+    from t1x.config import load
+    from t1x.config.requirements import missing
+    from t1x.trajectory.audit import Audit
+
+    run = find_run(wanted, runs)
+    batches = stored_batches(run, step)
+    campaign = load(run.folder / "config.gin").root
+    assert isinstance(campaign, Campaign), "only campaigns store trials"
+    console = Console(width=max(WIDTH, Console().width))
+    audits = []
+    with ProgressReport(console) as report, report.phase("auditing", sum(batch.trials for batch in batches)) as phase:
+        for batch in batches:
+            total = Audit()
+            for found in batch.audits():
+                total += found
+                phase.advance(batch.name)
+            audits.append(total)
+    whole = sum(audits, Audit())
+    faithful = campaign.stitcher.faithful
+    for part in summary(batches, audits, type(campaign.stitcher).__name__, faithful):
+        console.print(part, highlight=False)
+    if examples and whole.findings:
+        tokenizer = None if missing(campaign.tokenizer) else campaign.tokenizer.build()
+        for part in examples_of(whole.findings[:examples], tokenizer):
+            console.print(part, highlight=False)
+    if whole.violations and faithful:
+        raise typer.Exit(1)

@@ -1,0 +1,132 @@
+"""`t1x audit`, as a user gives it, on runs whose stored trials are written here."""
+
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+
+from t1x.cli import main
+from t1x.config import dump, load
+from t1x.engine.protocol import Completion
+from t1x.model.routing_layout import RoutingLayout
+from t1x.text.chat import bundled
+from t1x.trajectory.records import Turn
+from t1x.trajectory.routing import padding_rows
+from t1x.trajectory.stitcher import TokenStitcher
+from t1x.trajectory.storage import TrialWriter
+from t1x.trajectory.storage_folder import batch_path
+from t1x.trajectory.stored import StoredTrial
+
+LAYOUT = RoutingLayout(layers=2, k=2, experts=8)
+
+
+def trial(name, answers=("ls", "cat a.txt"), ended_by="done"):
+    """A trial whose history is kept in ids; an invalid one has turns only."""
+    tokenizer, stitcher = bundled(), TokenStitcher().build(bundled(), LAYOUT)
+    prompt, held, turns = tokenizer.first_prompt("look around"), 0, []
+    for index, answer in enumerate(answers):
+        ids = np.append(tokenizer.encode(answer), np.int32(tokenizer.stop_ids[0]))
+        rows = padding_rows(LAYOUT, held, len(prompt) + len(ids) - 1 - held)
+        logprobs = -0.5 - np.arange(len(ids), dtype=np.float32)
+        turns.append(Turn(index, prompt, Completion(ids, logprobs, rows, held, "stop", 3, held), 1.0))
+        stitcher.add(turns[-1])
+        held = len(prompt) + len(ids) - 1
+        prompt = np.concatenate([prompt, ids, tokenizer.glue("nothing\n")])
+    trajectories = () if ended_by == "sandbox_error" else tuple(stitcher.finish())
+    return StoredTrial(name, "task", ended_by, 1.0, True, tuple(turns), trajectories)
+
+
+def broken(name, at=-2):
+    """The same, but for one loss position."""
+    whole = trial(name)
+    stream = whole.trajectories[0]
+    ids = stream.token_ids.copy()
+    ids[np.flatnonzero(stream.loss_mask)[at]] = bundled().encode("\x1b")[0]
+    return dataclasses.replace(whole, trajectories=(dataclasses.replace(stream, token_ids=ids),))
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Makes runs/quick-1a-0 with these trials by (purpose, step)."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(batches, *settings, routing=True):
+        folder = tmp_path / "runs" / "quick-1a-0"
+        folder.mkdir(parents=True)
+        record = {"name": "quick", "kind": "Campaign", "run_digest": "d", "study_digest": "s", "seed": 0, "site": "laptop"}
+        (folder / "run.json").write_text(json.dumps({**record, "experiment": "", "status": "finished", "steps": 4, "started": 1.0}))
+        (folder / "config.gin").write_text(dump(load("experiments/quickstart.gin", site="laptop", set=settings).root))
+        for (purpose, step), trials in batches.items():
+            with TrialWriter(batch_path(folder, purpose, step), {}, routing) as writer:
+                for each in trials:
+                    writer.add(each)
+        return folder
+
+    return make
+
+
+def lines(said):
+    return [re.split(r"\s{2,}", line.strip()) for line in said.splitlines()]
+
+
+def test_a_faithful_run(write, capsys):
+    write({("warmup", 0): [trial("a")], ("train", 1): [trial("b"), trial("c", ("pwd",)), trial("d", ended_by="sandbox_error")]})
+    assert main(["audit", "quick-1a-0"]) == 0
+    said = capsys.readouterr().out
+    sampled = [sum(len(turn.completion.ids) for turn in trial("x", answers).turns) for answers in (("ls", "cat a.txt"), ("pwd",))]
+    table = {line[0]: line[1:] for line in lines(said)}
+    assert table["warmup 0"][:4] == ["1", f"{sampled[0]}", "100 %", "100 %"]
+    assert table["train 1"][:5] == ["3", f"{sum(sampled)}", "100 %", "100 %", "1"]
+    assert table["all"][:5] == ["4", f"{sampled[0] + sum(sampled)}", "100 %", "100 %", "2"]
+    assert "0 re-tokenized, 0 with a substituted row" in said
+    assert "drift in the loss region: 0.0000 %" in said
+
+
+def test_a_violation_is_shown_side_by_side_and_tells_by_the_exit_code(write, capsys):
+    write({("train", 1): [trial("a")], ("train", 2): [broken("b")]})
+    assert main(["audit", "quick-1a-0"]) == 1
+    said = capsys.readouterr().out
+    assert "1 loss positions, 0 routing rows of context and 0 cached rows aren't what was captured" in said
+    assert "b, turn 1: token, 1 position of it" in said
+    stream = broken("b").trajectories[0]
+    at = int(np.flatnonzero(stream.loss_mask)[-2])
+    sampled = int(trial("b").turns[1].completion.ids[-2])
+    shown = next(line for line in said.splitlines() if line.startswith(f"> {at} ") or f"> {at} " in line)
+    assert f"{stream.token_ids[at]}" in shown
+    assert '"^["' in shown, "control characters are made visible"
+    assert f"{sampled}" in shown
+    assert json.dumps(bundled().decode(np.array([sampled]))) in shown
+    assert main(["audit", "quick-1a-0", "--step", "1"]) == 0
+    assert main(["audit", "quick-1a-0", "--step", "2", "--examples", "0"]) == 1
+    assert "turn 1: token" not in capsys.readouterr().out
+
+
+def test_a_baseline_stitcher_has_no_violations_to_answer_for(write, capsys):
+    write({("train", 1): [broken("a")]}, "Campaign.stitcher = @RetokenizingStitcher()", "Campaign.router = @FreeRouting()")
+    assert main(["audit", "quick-1a-0"]) == 0
+    said = capsys.readouterr().out
+    assert "RetokenizingStitcher is a baseline" in said
+    assert "a, turn 1: token" in said
+
+
+def test_routing_that_was_not_kept_is_said(write, capsys):
+    write({("train", 1): [trial("a")]}, routing=False)
+    assert main(["audit", "quick-1a-0"]) == 0
+    assert "without routing, which wasn't kept: train 1" in capsys.readouterr().out
+
+
+def test_mistakes(write, capsys):
+    folder = write({("train", 2): [trial("a")]})
+    assert main(["audit", "slow"]) == 2
+    assert "there is no run 'slow' in runs" in capsys.readouterr().err
+    assert main(["audit", "quick", "--step", "1"]) == 2
+    assert "holds no trials of training step 1; it has those of train 2" in capsys.readouterr().err
+    batch = batch_path(folder, "train", 2)
+    batch.write_bytes(batch.read_bytes()[:-50])
+    assert main(["audit", "quick"]) == 2
+    assert "train-2.parquet" in capsys.readouterr().err
+    batch.unlink()
+    assert main(["audit", "quick"]) == 2
+    assert "holds no trials; `StoredTrajectories.every` says which are kept" in capsys.readouterr().err
