@@ -1,0 +1,294 @@
+"""`t1x trajectory`, as a user gives it; what it reads is tested in tests/trajectory."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t1x.cli import main
+from t1x.config import dump, load
+from t1x.engine.protocol import Completion
+from t1x.harness.records import EndedBy
+from t1x.text.chat import bundled
+from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
+from t1x.trajectory.storage import TrialWriter
+from t1x.trajectory.storage_folder import batch_path
+from t1x.trajectory.stored import StoredTrial
+
+NAME = "quick-1a-0"
+EVIL = "\x1b[31mred\x07 </pre><script>alert('x')</script> [bold]b[/bold] \u202eback & \"quoted\""
+"""What a program may print to have its way with a terminal or a page."""
+
+
+def made(name: str, texts: list[tuple[str, str]], reward: float | None = 0.25, task: str = "sort-3") -> StoredTrial:
+    """Each turn adds a text to its prompt and samples an answer; each captures the last three rows of the turn before again, of
+    which one has another expert."""
+    turns, history, mask, logprobs = [], np.array([], np.int32), [], []
+    routing = np.empty((0, 1, 2), np.uint8)
+    for index, (added, answer) in enumerate(texts):
+        prompt, ids = np.concatenate([history, bundled().encode(added)]), bundled().encode(answer)
+        begins = max(0, len(routing) - 3)
+        fresh = len(prompt) + len(ids) - 1 - len(routing)
+        again = routing[begins:].copy()
+        again[:1, 0, 0] += 1
+        routing = np.concatenate([routing, np.tile(np.array([[1, 4]], np.uint8), (fresh, 1, 1))])
+        own = np.linspace(-3, -0.01, len(ids)).astype(np.float32)
+        captured = np.concatenate([again, routing[len(routing) - fresh :]])
+        turns.append(Turn(index, prompt, Completion(ids, own, captured, begins, "stop", 7), 1.0, placeholder_tokens=index))
+        mask += [False] * (len(prompt) - len(history)) + [True] * len(ids)
+        logprobs += [0.0] * (len(prompt) - len(history)) + own.tolist()
+        history = np.concatenate([prompt, ids])
+    n = len(history)
+    stream = Trajectory(
+        token_ids=history,
+        loss_mask=np.array(mask),
+        logprobs=np.array(logprobs, np.float32),
+        routed_experts=routing,
+        versions=(VersionSpan(0, n, 7),),
+        boundaries=(Boundary.EXACT,) * (len(texts) - 1),
+        temperature=1.0,
+        substituted_rows=(1,),
+    )
+    return StoredTrial(name, task, EndedBy.DONE, reward, None if reward is None else True, tuple(turns), (stream,))
+
+
+TWO = [("sort the lines of a file", "sort a"), (EVIL, "done")]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run in the runs folder of the working directory, with three batches of trials."""
+    folder = tmp_path / "runs" / NAME
+    folder.mkdir(parents=True)
+    record = {"name": "quick", "kind": "Campaign", "run_digest": "d", "study_digest": "s", "seed": 0, "site": None}
+    (folder / "run.json").write_text(json.dumps({**record, "experiment": "", "status": "finished", "steps": 12, "started": 1.0}))
+    (folder / "config.gin").write_text(dump(load("experiments/quickstart.gin").root))
+    invalid = replace(made("train-12-1", TWO, None), trajectories=(), ended_by=EndedBy.ENGINE_ERROR)
+    batches = {
+        ("warmup", 0): [made("demonstration-0", TWO)],
+        ("train", 2): [made("demonstration-0", TWO)],
+        ("train", 12): [made("train-12-0", TWO), invalid, made("train-12-2", [("a" * 3000, "b" * 400)] * 30)],
+    }
+    for (purpose, step), trials in batches.items():
+        with TrialWriter(batch_path(folder, purpose, step), {"run": NAME}) as writer:
+            for each in trials:
+                writer.add(each)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    assert main(["trajectory", *words]) == code
+    out, err = capsys.readouterr()
+    assert (err == "") == (code == 0), err
+    return out or err
+
+
+def test_the_newest_batch_is_listed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = said(capsys, "list", NAME).splitlines()
+    trial = made("train-12-0", TWO)
+    tokens, loss = len(trial.trajectories[0].token_ids), int(trial.trajectories[0].loss_mask.sum())
+    assert lines[1].split() == ["train-12-0", "sort-3", "done", "0.25", "yes", "2", str(tokens), str(loss), "1", "exact"]
+    assert lines[2].split() == ["train-12-1", "sort-3", "engine_error", "2", "0", "0", "none"]
+    assert lines[3].split()[-2:] == ["29", "exact"]
+    assert lines[4].startswith("train-12: 3 trials, mean reward 0.250, ")
+    assert lines[4].endswith("batches: warmup-0, train-2, train-12")
+    assert "demonstration-0" in said(capsys, "list", "quick", "--step", "2")
+    assert "demonstration-0" in said(capsys, "list", str(run), "--step", "warmup-0")
+
+
+def test_a_trial_is_shown_turn_by_turn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "show", NAME, "train-12-0")
+    head = dict(line.split(maxsplit=1) for line in text.partition("sampled tokens")[0].splitlines())
+    assert head["trial"].startswith(f"train-12-0, of {NAME}, train-12")
+    assert (head["task"].strip(), head["reward"].strip(), head["resolved"].strip()) == ("sort-3", "0.25", "yes")
+    assert (head["turns"].strip(), head["boundaries"].strip()) == ("2", "1 exact")
+    assert head["routing"].strip() == "3 rows captured again, 66.67 % equal"
+    assert head["substituted"].strip() == "rows  1: 1"
+    sampled = len(bundled().encode("done"))
+    first, second = text.split("\nturn ")[1:]
+    assert first.startswith("0: version 7, temperature 1, stop\nrouting: 1 row substituted\nprompt: ")
+    assert "  sort the lines of a file\n" in first
+    assert second.startswith("1: exact, version 7, temperature 1, stop\nrouting: 3 rows captured again, 66.67 % equal\n")
+    assert ", 1 put in for the policy\n" in second
+    mean = np.linspace(-3, -0.01, sampled).mean()
+    assert f"sampled: {sampled} ids with loss, mean log-probability {mean:.3f}\n  done" in second
+
+
+def test_shades_follow_the_probability(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    from t1x.cli.trajectory_text import STYLES, trial_text
+    from t1x.trajectory.shown import shown
+
+    console = Console(record=True, width=200)
+    trial = made("a", [("x", "e" * 30)])
+    group = trial_text(shown(trial, bundled()), "train-1", everything=True)
+    spans = [span for part in group.renderables[2].renderables for span in getattr(getattr(part, "renderable", None), "spans", [])]
+    probabilities = np.exp(trial.turns[0].completion.logprobs)
+    styles = [STYLES[0 if p >= 0.9 else 1 if p >= 0.6 else 2 if p >= 0.3 else 3 if p >= 0.1 else 4] for p in probabilities]
+    assert [span.style for span in spans] == styles
+    assert console.width == 200
+
+
+def test_what_a_program_printed_has_no_effect_in_the_terminal(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "show", NAME, "train-12-0", "--all")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert "^[[31mred^G </pre><script>" in " ".join(text.split())
+    assert "[bold]b[/bold]" in text
+    assert "<U+202E>back" in text
+
+
+def test_long_trials_are_cut_to_an_excerpt(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short, whole = said(capsys, "show", NAME, "train-12-2"), said(capsys, "show", NAME, "train-12-2", "--all")
+    assert "… 20 turns left out (--all shows them)" in short
+    assert "ids left out" in short
+    assert "left out" not in whole
+    assert len(re.findall(r"^turn \d+:", short, re.M)) == 10
+    assert len(re.findall(r"^turn \d+:", whole, re.M)) == 30
+    assert len(short) < 15_000 < 90_000 < len(whole)
+
+
+def test_an_invalid_trial_is_shown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "show", NAME, "train-12-1")
+    assert "engine_error" in text
+    assert "what its turns captured, since nothing was made of it to train on" in " ".join(text.split())
+    assert "ids without loss" in text
+
+
+class Page(HTMLParser):
+    """What a browser makes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: dict[str, int] = {}
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+        self.blocks: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.attributes += attrs
+        if tag == "pre":
+            self.blocks.append("")
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "pre" in self.open:
+            self.blocks[-1] += data
+
+
+def test_the_page_is_whole_and_harmless(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "show", NAME, "train-12-0", "--html", "trial.html") == "trial.html written\n"
+    text = Path("trial.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert page.tags["script"] == 1, "its own"
+    tokens = made("a", TWO).trajectories[0].token_ids
+    assert page.tags["i"] == len(tokens) + 5, "a token each, and the legend's"
+    assert page.blocks[0] == "sort the lines of a file"
+    assert page.blocks[2] == "^[[31mred^G </pre><script>alert('x')</script> [bold]b[/bold] <U+202E>back & \"quoted\""
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert {name for name, _ in page.attributes} <= {
+        "lang",
+        "charset",
+        "http-equiv",
+        "content",
+        "name",
+        "class",
+        "title",
+        "open",
+        "id",
+    }
+    assert not re.search(
+        r"https?:|//|url\(|@import|src=", text.replace("default-src", "").replace("style-src", "").replace("script-src", "")
+    )
+    titles = [value for name, value in page.attributes if name == "title"]
+    assert len(titles) == len(tokens)
+    assert titles[1].endswith("experts substituted")
+    end = len(made("a", TWO[:1]).trajectories[0].token_ids) - 1
+    assert [f"experts {share}" in titles[end - 3 + i] for i, share in enumerate(("50 % equal", "100 % equal", "100 % equal"))] == [
+        True
+    ] * 3
+    assert "log-probability -3.0000" in titles[len(bundled().encode(TWO[0][0]))]
+
+
+def test_a_page_never_replaces_a_file(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("notes.html").write_text("mine")
+    assert "notes.html exists; remove it or name another file" in said(
+        capsys, "show", NAME, "train-12-0", "--html", "notes.html", code=2
+    )
+    assert Path("notes.html").read_text() == "mine"
+
+
+def test_what_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean 'train-12-0'?" in said(capsys, "show", NAME, "train-12-00", code=2)
+    assert "has no trial 'nothing'; `t1x trajectory list" in said(capsys, "show", NAME, "nothing", code=2)
+    assert "it has warmup-0, train-2, train-12" in said(capsys, "list", NAME, "--step", "3", code=2)
+    assert "there is no run 'quack'" in said(capsys, "list", "quack", code=2)
+    for file in (run / "trajectories").iterdir():
+        file.unlink()
+    assert "has kept no trials; StoredTrajectories says which are kept" in said(capsys, "list", NAME, code=2)
+
+
+def test_one_id_in_several_batches_needs_a_step(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = said(capsys, "show", NAME, "demonstration-0", code=2)
+    assert "several batches have a trial demonstration-0: warmup-0, train-2; --step chooses one" in wrong
+    assert f"of {NAME}, train-2" in said(capsys, "show", NAME, "demonstration-0", "--step", "2")
+
+
+def test_a_damaged_batch_is_passed_over_and_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = batch_path(run, "train", 2)
+    file.write_bytes(file.read_bytes()[:-20])
+    assert main(["trajectory", "show", NAME, "train-12-0"]) == 0
+    out, err = capsys.readouterr()
+    assert "turn 1: exact" in out
+    assert re.search(r"note: .*train-2.parquet is damaged or cut off", err)
+    assert "damaged" in said(capsys, "list", NAME, "--step", "2", code=2)
+
+
+def test_a_policys_own_choice_is_compared(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    from t1x.model.checkpoint import save_pretrained
+
+    root = load(run / "config.gin").root
+    policy = root.model.build(0)
+    save_pretrained(policy, run / "checkpoints" / "step-1" / "policy")
+    trial = made("train-1-0", TWO)
+    ids = torch.from_numpy(trial.trajectories[0].token_ids.astype(np.int64))
+    with torch.no_grad():
+        own = policy.model(ids[None]).routed_experts[0, :-1].numpy().astype(np.uint8)
+    own[: len(own) // 2] = (own[: len(own) // 2] + 1) % 100 + 100  # none of the policy's
+    share = 100 * (1 - (len(own) // 2) / len(own))
+    stream = replace(trial.trajectories[0], routed_experts=own)
+    turns = [
+        replace(
+            turn,
+            completion=replace(
+                turn.completion, routing=own[: len(turn.prompt_ids) + len(turn.completion.ids) - 1], routing_start=0
+            ),
+        )
+        for turn in trial.turns
+    ]
+    with TrialWriter(batch_path(run, "train", 1), {}) as writer:
+        writer.add(replace(trial, turns=tuple(turns), trajectories=(stream,)))
+    text = said(capsys, "show", NAME, "train-1-0", "--policy", str(run / "checkpoints" / "step-1"))
+    assert f"the policy chooses {share:.4g} % of the sampler's experts" in text
+    wrong = said(capsys, "show", NAME, "train-12-0", "--policy", str(run / "checkpoints" / "step-1"), code=2)
+    assert "the trial's records have [layers, k] = [1, 2], but the policy in" in wrong
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ((), ("list",), ("show",)):
+        assert main(["trajectory", *words, "--help"]) == 0
+        assert "Examples:\n" in capsys.readouterr().out
