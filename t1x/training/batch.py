@@ -16,6 +16,7 @@ import numpy.typing as npt
 from t1x.harness.records import EndedBy
 from t1x.model.routing_layout import Experts, RoutingLayout
 from t1x.rollout.records import Trial
+from t1x.trajectory.invariants import stitched_rows
 from t1x.trajectory.records import Trajectory
 from t1x.trajectory.routing import repeated_expert
 
@@ -118,13 +119,9 @@ class Batch:
 
 def _flaw(trajectory: Trajectory, like: Trajectory) -> str:
     """What makes a sample unfit for training, "" where nothing does. `like` is a sample of the same batch."""
-    n, mask = len(trajectory.token_ids), trajectory.loss_mask
-    rows = trajectory.routed_experts.shape
-    if len(mask) != n or len(trajectory.logprobs) != n or rows[0] != n - 1:
-        return (
-            f"its streams disagree: {n} token ids, {len(mask)} of the loss mask, {len(trajectory.logprobs)} log-probabilities, "
-            f"{rows[0]} routing rows (one fewer than token ids is right)"
-        )
+    if flaw := stitched_rows(trajectory):
+        return flaw
+    mask, rows = trajectory.loss_mask, trajectory.routed_experts.shape
     if rows[1:] != like.routed_experts.shape[1:]:
         return f"routing rows of shape {rows[1:]}, but {like.routed_experts.shape[1:]} in sample 0"
     if not mask.any():
