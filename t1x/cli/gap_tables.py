@@ -78,7 +78,7 @@ def _bins(report: GapReport) -> Table:
 
 
 def _gap(value: Estimate) -> str:
-    return f"{value.mean:.2e} ± {value.stderr:.0e}"
+    return f"{value.mean:.2e} ± {value.stderr:.1e}"
 
 
 def _share(value: Estimate) -> str:
