@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from promises import promise
 
 from t1x.model.routing_layout import RoutingLayout
 from t1x.parallel.plan import MegatronPlan
@@ -45,7 +46,7 @@ def streams(lengths, seed):
 
 
 @given(degrees, packs, st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
+@promise
 def test_shards_are_those_of_the_step_by_step_reference(plan, lengths, seed):
     ids, masks, rows = streams(lengths, seed)
     sharding = Sharding(plan, tuple(lengths))
@@ -68,7 +69,7 @@ def test_shards_are_those_of_the_step_by_step_reference(plan, lengths, seed):
 
 
 @given(degrees, packs, st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
+@promise
 def test_unsharding_gives_every_stream_back(plan, lengths, seed):
     sharding = Sharding(plan, tuple(lengths))
     ranks = [(context, tensor) for context in range(plan.context) for tensor in range(plan.tensor)]
@@ -102,7 +103,7 @@ def test_a_worked_example():
 
 
 @given(degrees, packs)
-@settings(max_examples=200, deadline=None)
+@promise
 def test_a_row_stands_where_its_token_stands(plan, lengths):
     """Invariants 4 and 5: in every shard, row j stands at token j's place."""
     sharding = Sharding(plan, tuple(lengths))

@@ -2,8 +2,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from promises import promise
 
 from t1x.engine.protocol import Completion
 from t1x.model.routing_layout import RoutingLayout
@@ -37,13 +38,13 @@ layouts = st.integers(1, 9).flatmap(
 
 
 @given(layouts, st.integers(1, 6), st.integers(0, 5), st.integers(0, 9), st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
+@promise
 def test_a_record_of_distinct_experts_passes(layout, prompt, sampled, start, seed):
     check_record(captured(layout, prompt, sampled, min(start, prompt - 1), seed=seed), layout)
 
 
 @given(layouts.filter(lambda layout: layout.k > 1), st.integers(1, 40), st.data())
-@settings(max_examples=200, deadline=None)
+@promise
 def test_the_first_repeated_expert_is_found_wherever_it_stands(layout, n, data):
     rows = distinct(np.random.default_rng(n), n, layout)
     assert repeated_expert(rows) is None
@@ -165,7 +166,7 @@ def test_equation_14():
 
 
 @given(layouts, st.integers(0, 1000), st.integers(0, 60))
-@settings(max_examples=200, deadline=None)
+@promise
 def test_padding_rows_hold_distinct_experts_and_overload_none(layout, first, n):
     rows = padding_rows(layout, first, n)
     assert rows.shape == (n, layout.layers, layout.k)
