@@ -1,0 +1,81 @@
+"""Records of more than 256 experts, two bytes each, from the engine to the trainer; and passes that never replay."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from t1x.campaign.stored_batch import batch_from_tree, batch_tree
+from t1x.engine.embedded import EmbeddedEngine
+from t1x.engine.protocol import Decoding, Sampling
+from t1x.model.checkpoint import to_hf
+from t1x.model.replayable_router import Choice, ReplayableRouter
+from t1x.model.router import RouterMode
+from t1x.text.chat import bundled
+from t1x.training.batch import Batch
+from t1x.training.grpo import GRPO
+from t1x.training.optimizer import Adam
+from t1x.training.ppo import PPO
+from t1x.training.trainer import TorchTrainer
+from t1x.trajectory.invariants import free_pass
+from t1x.trajectory.records import Trajectory, Turn
+from t1x.trajectory.stitcher import TokenStitcher
+
+
+@pytest.fixture
+def many(config):
+    return config.model_copy(update={"num_experts": 300, "num_experts_per_tok": 4})
+
+
+async def sampled(policy) -> list[Turn]:
+    """Two turns of one session, the second from the cache."""
+    engine = EmbeddedEngine(max_sessions=2, context_length=64).build(policy.config, to_hf(policy))
+    prompt, turns = np.arange(5, 17, dtype=np.int32), []
+    for index in range(2):
+        completion = await engine.generate(prompt, Sampling(Decoding(1.0), 12, (), seed=index), session="one")
+        turns.append(Turn(index, prompt, completion, temperature=1.0))
+        prompt = np.concatenate([prompt, completion.ids, np.array([9, 8], np.int32)])
+    await engine.close()
+    return turns
+
+
+def stitched(policy) -> Trajectory:
+    stitcher = TokenStitcher().build(bundled(), policy.config.routing_layout)
+    for turn in asyncio.run(sampled(policy)):
+        stitcher.add(turn)
+    (trajectory,) = stitcher.finish()
+    return trajectory
+
+
+def test_more_than_256_experts_are_captured_stitched_stored_and_replayed(many) -> None:
+    policy = many.build(seed=0)
+    trajectory = stitched(policy)
+    assert trajectory.routed_experts.dtype == np.uint16
+    assert trajectory.routed_experts.max() > 255, "what one byte couldn't hold"
+    batch = batch_from_tree(batch_tree(Batch([trajectory], np.ones(1), np.zeros(1, np.int64), seed=0)))
+    trainer = TorchTrainer(recompute=True).build(policy, None, GRPO(optimizer=Adam(lr=1e-3)))
+    replayed = trainer.log_probs(batch, RouterMode.REPLAY_NO_GRAD)
+    np.testing.assert_allclose(replayed, batch.sampler_logprobs, atol=1e-5)
+    found = trainer.update_actor(batch, np.ones(batch.loss_tokens), replayed, RouterMode.REPLAY_WITH_GRAD)
+    assert found["mismatch/version_skew"] == 0
+
+
+def test_the_critic_routes_freely_while_the_actor_replays(config, make_batch) -> None:
+    """Invariant 8 (report, section 12.3)."""
+    choices: dict[str, list[Choice]] = {"actor": [], "critic": []}
+    actor, critic, adam = config.build(seed=0), config.build_value(seed=1), Adam(lr=1e-3)
+    for name, network in (("actor", actor), ("critic", critic)):
+        for module in network.modules():
+            if isinstance(module, ReplayableRouter):
+                module.register_forward_hook(lambda _module, _x, said, name=name: choices[name].append(said))
+    trainer = TorchTrainer(recompute=True).build(actor, critic, PPO(actor_optimizer=adam, critic_optimizer=adam))
+    batch = make_batch(np.random.default_rng(0))
+    values, behaviour = trainer.values(batch), trainer.log_probs(batch, RouterMode.REPLAY_NO_GRAD)
+    trainer.update_critic(batch, values, values)
+    trainer.update_actor(batch, values, behaviour, RouterMode.REPLAY_WITH_GRAD)
+    flaws = {
+        name: [free_pass(said.experts.numpy(), said.logits.detach().numpy()) for said in found] for name, found in choices.items()
+    }
+    assert len(flaws["critic"]) >= 3 * config.num_hidden_layers, "values, update and its recomputation"
+    assert not any(flaws["critic"])
+    assert all(flaws["actor"]), "the check sees a replay"
