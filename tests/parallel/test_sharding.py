@@ -102,6 +102,19 @@ def test_a_worked_example():
     assert sharding.shard(rows, constant(-1), (1, 1)).tolist() == [5, -1, -1]
 
 
+@pytest.mark.parametrize("context", [2, 3, 4])
+def test_one_sample_is_sliced_as_megatron_slices_it(context, monkeypatch):
+    utils = pytest.importorskip("megatron.core.utils", reason="Megatron-Core isn't installed")
+    torch = pytest.importorskip("torch")
+    tokens = np.arange(1, 24 + 1)
+    sharding = Sharding(MegatronPlan(context=context, granularity=1), (24,))
+    monkeypatch.setattr(utils.parallel_state, "get_context_parallel_world_size", lambda: context)
+    for rank in range(context):
+        monkeypatch.setattr(utils.parallel_state, "get_context_parallel_rank", lambda rank=rank: rank)
+        theirs = utils.get_batch_on_this_cp_rank({"tokens": torch.tensor(tokens)[None]})["tokens"][0]
+        assert sharding.shard([tokens], constant(0), (rank, 0)).tolist() == theirs.tolist()
+
+
 @given(degrees, packs)
 @promise
 def test_a_row_stands_where_its_token_stands(plan, lengths):
