@@ -16,6 +16,7 @@ import numpy as np
 from t1x.engine.protocol import Completion
 from t1x.model.routing_layout import RoutingLayout
 from t1x.text.chat import bundled
+from t1x.trajectory.audit import audit
 from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Trajectory, Turn
 from t1x.trajectory.stitcher import TokenStitcher
@@ -148,6 +149,10 @@ def main() -> None:
             f"{name:20}{values}{1000 * column[-1] / TURNS[-1]:12.3f}{exponent:10.2f}{column[-1] / times['exact'][-1]:8.1f}",
             flush=True,
         )
+    for name, turns in (("exact", exact), ("edge", edge)):
+        streams_of = stitched(turns)
+        audited = statistics.median(seconds(lambda turns, streams=streams_of: audit(turns, streams), turns) for _ in range(RUNS))
+        print(f"the audit of {name}: {1000 * audited:.0f} ms")
     worst = max(times["exact"][-1], times["edge"][-1])
     print(f"aim: {AIM} s for {max(TURNS)} turns, {'reached' if worst < AIM else 'missed'} ({worst:.3f} s)")
 
