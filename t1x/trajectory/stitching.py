@@ -72,6 +72,8 @@ class TokenTrialStitcher:
         if turn.restarted:
             return restart
         why = f"{found}. A harness that compacts or rewrites history announces it with `restarted`"
+        if turn.rendered is not None:
+            why += f". What is known of the chat template: {' '.join(self._tokenizer.quirks.describe().splitlines())}"
         raise _fidelity_error(before, turn, self._tokenizer, why)
 
     def _put_in(self, turn: Turn, edit: Edit) -> Experts | None:

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 
 import numpy as np
@@ -16,7 +17,7 @@ from t1x.harness.text_shell import TextShellHarness
 from t1x.sandbox.protocol import ExecResult
 from t1x.trajectory.audit import audit
 from t1x.trajectory.records import Boundary
-from t1x.trajectory.stitcher import TokenStitcher
+from t1x.trajectory.stitcher import TokenFidelityError, TokenStitcher
 
 built = functools.cache(build)
 WHOLE = {"compaction_free_tokens": 0}
@@ -106,6 +107,15 @@ def test_what_the_template_rewrites_is_told(template, role, answer, restarted):
     _, record, _, _ = run(harness, said(answer, "done"), tokenizer=chat)
     assert [turn.restarted for turn in record.turns] == [False, restarted]
     assert (cases(record, chat) == [Boundary.RESTART]) == restarted
+
+
+def test_what_is_not_told_is_refused_with_what_the_template_does():
+    chat = built("byte_level", "drops_reasoning")
+    _, record, _, _ = run(TextShellHarness(max_command_tokens=60), said(REASONED, "done"), tokenizer=chat)
+    stitcher = TokenStitcher().build(chat, None)
+    stitcher.add(record.turns[0])
+    with pytest.raises(TokenFidelityError, match=r"turn 1: .*Reasoning is dropped once a message of the tool or user follows\."):
+        stitcher.add(dataclasses.replace(record.turns[1], restarted=False))
 
 
 def test_old_turns_are_summarized_when_the_context_runs_short():
