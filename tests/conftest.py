@@ -1,16 +1,18 @@
-"""What all tests share: `--hypothesis-profile=soak` tries many more examples, and no test's components reach another."""
+"""What all tests share: `--hypothesis-profile=soak` tries many more examples, `planted` only until one fails (`tests/planted`), and
+no test's components reach another."""
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from open_folder import open_folder
 
 from t1x.config import Component
 
 settings.register_profile("soak", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("planted", derandomize=True, phases=[Phase.explicit, Phase.generate], deadline=None)
 
 
 @pytest.fixture(autouse=True)

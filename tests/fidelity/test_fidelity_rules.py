@@ -16,6 +16,7 @@ from worlds import Step, happen, layouts, steps, worlds
 from t1x.model.routing_layout import RoutingLayout
 from t1x.trajectory.audit import audit
 from t1x.trajectory.records import Boundary
+from t1x.trajectory.stitcher import ExactStitcher, TokenFidelityError
 
 
 def chunks_of(got):
@@ -45,11 +46,24 @@ def test_loss_positions_are_exactly_what_was_sampled(world):
 @given(worlds)
 @promise
 def test_the_auditor_finds_no_violation(world):
+    """Its code is independent of the stitcher's. Every count is checked here again."""
     got = stitch(world)
     found = audit(got.taken, got.trajectories)
-    assert found.own_turn_violations == 0
+    assert found.violations == 0, found.findings
+    assert found.own_turn_fidelity == 1
     assert found.loss_tokens == sum(len(turn.completion.ids) for turn in got.taken)
+    assert found.boundaries == Counter(case for stream in got.trajectories for case in stream.boundaries)
     assert sum(found.boundaries.values()) == max(0, len(got.taken) - 1)
+    assert found.placeholder_tokens == sum(turn.placeholder_tokens for turn in got.taken)
+    assert found.substituted_rows == sum(len(stream.substituted_rows) for stream in got.trajectories)
+    other = 0
+    for stream, turns in chunks_of(got):
+        loss = np.flatnonzero(stream.loss_mask).tolist()
+        for turn in turns:
+            for at in range(len(turn.completion.ids)):
+                prefix = [*turn.prompt_ids.tolist(), *turn.completion.ids[:at].tolist()]
+                other += stream.token_ids[: loss.pop(0)].tolist() != prefix
+    assert found.context_differences == other
 
 
 @given(worlds)
@@ -141,6 +155,26 @@ def test_ids_as_the_source_of_truth_make_every_boundary_exact(chat, plan, layout
     found = audit(got.taken, got.trajectories)
     assert found.context_differences == found.own_turn_violations == 0
     assert found.context_fidelity == 1
+
+
+@given(worlds)
+@promise
+def test_the_exact_stitcher_takes_exact_turns_and_no_others(world):
+    got = stitch(world)
+    exact = 1 + next((i for i, case in enumerate(_cases(got)) if case != Boundary.EXACT), len(_cases(got)))
+    stitcher = ExactStitcher().build(world.chat.tokenizer, world.layout)
+    for turn in got.taken[:exact]:
+        stitcher.add(turn)
+    before = plain(stitcher.finish())
+    assert before == (plain(got.snapshots[exact - 1]) if got.taken else [])
+    if exact < len(got.taken):
+        with pytest.raises(TokenFidelityError, match=f"turn {exact}"):
+            stitcher.add(got.taken[exact])
+        assert plain(stitcher.finish()) == before
+
+
+def _cases(got):
+    return [case for stream in got.trajectories for case in stream.boundaries]
 
 
 @pytest.mark.parametrize("by_text", [False, True])

@@ -345,17 +345,26 @@ class Short(Engine):
         return dataclasses.replace(done, routing=done.routing[1:])
 
 
+class Unrouted(Engine):
+    """Returns no routing row at all."""
+
+    async def generate(self, prompt_ids, sampling, session):
+        done = await super().generate(prompt_ids, sampling, session)
+        return dataclasses.replace(done, routing=done.routing[:0])
+
+
 class NotANumber(Reward):
     def __call__(self, report, spent):
         return np.nan
 
 
 def test_what_is_unexpected_is_raised_after_the_clean_up(sandboxes):
-    short = Short(harness.script(["ls"], tokenizer))
-    attempt = Attempt(sandboxes, engine=short)
-    with pytest.raises(RoutingRecordError, match="turn 0"):
-        attempt()
-    assert short.released == ["t"]
+    for lossy in (Short, Unrouted):
+        engine = lossy(harness.script(["ls"], tokenizer))
+        attempt = Attempt(sandboxes, engine=engine)
+        with pytest.raises(RoutingRecordError, match="turn 0"):
+            attempt()
+        assert engine.released == ["t"]
     with pytest.raises(ValueError, match="no script"):
         Attempt(sandboxes, engine=ScriptedEngine({}))()
     with pytest.raises(ValueError, match="trial t: the reward is nan"):

@@ -1,0 +1,192 @@
+"""Faults of the kinds that token and routing fidelity suffers from, each as one edit of the library and the tests that find it."""
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """`old` stands in `file` (below `t1x/`) exactly once; with `new` in its place each of `tests` fails."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+STREAMS = "tests/fidelity/test_fidelity_streams.py::test_streams_are_those_of_the_slow_stitcher"
+RULES = "tests/fidelity/test_fidelity_rules.py::"
+PATH = "tests/fidelity/test_fidelity_path.py::"
+CORRUPTIONS = "tests/fidelity/test_fidelity_corruptions.py::test_what_is_corrupted_is_refused_and_loses_nothing"
+
+FAULTS = (
+    Fault(
+        "off-by-one row",
+        "trajectory/chunk.py",
+        "self._rows.extend(rows)",
+        "self._rows.extend(np.roll(rows, 1, axis=0))",
+        (STREAMS, RULES + "test_rows_are_aligned_and_those_of_loss_positions_are_their_own_turns"),
+    ),
+    Fault(
+        "shifted mask",
+        "trajectory/chunk.py",
+        "self._loss_mask.extend(np.ones(len(done.ids), np.bool_))",
+        "self._loss_mask.extend(np.arange(len(done.ids)) > 0)",
+        (STREAMS, RULES + "test_loss_positions_are_exactly_what_was_sampled"),
+    ),
+    Fault(
+        "log-probability kept at context",
+        "trajectory/chunk.py",
+        "self._logprobs.extend(np.zeros(len(context), np.float32))",
+        "self._logprobs.extend(np.full(len(context), -1, np.float32))",
+        (STREAMS, RULES + "test_loss_positions_are_exactly_what_was_sampled", RULES + "test_the_auditor_finds_no_violation"),
+    ),
+    Fault(
+        "version span shifted",
+        "trajectory/chunk.py",
+        "VersionSpan(start, len(self._ids), done.version)",
+        "VersionSpan(start - 1, len(self._ids) - 1, done.version)",
+        (STREAMS, RULES + "test_the_auditor_finds_no_violation"),
+    ),
+    Fault(
+        "wrong version's row",
+        "trajectory/stitching.py",
+        "self._captures.resume(turn.completion.routing_start, turn.completion.routing)",
+        "start = max(turn.completion.routing_start, len(self._captures) if edit.boundary is Boundary.EXACT else 0)\n"
+        "        self._captures.resume(start, turn.completion.routing[start - turn.completion.routing_start :])",
+        (STREAMS,),
+    ),
+    Fault(
+        "wrong version's weights",
+        "training/torch_trainer.py",
+        "actor = self.actor if version == self.version else self._retained.restored(version)",
+        "actor = self.actor",
+        (
+            "tests/training/test_training_torch_trainer.py::"
+            "test_behaviour_logprobs_are_of_the_version_that_sampled_and_the_actor_is_left_alone",
+        ),
+    ),
+    Fault(
+        "text-level cut of the glue",
+        "text/chat.py",
+        "return self._encoded(found[1], veil, first=False).ids",
+        "return self._encoded(found[1], veil).ids",
+        ("tests/text/test_increments.py::test_an_increment_is_what_the_whole_conversation_has_behind_the_answer",),
+    ),
+    Fault(
+        "doubled stop token",
+        "trajectory/boundary.py",
+        "skipped = _repeated(answer[len(answer) - stops :], turn.prompt_ids[follow:])",
+        "skipped = 0",
+        (STREAMS, RULES + "test_no_stop_token_stands_twice_in_a_row"),
+    ),
+    Fault(
+        "u before s",
+        "trajectory/boundary.py",
+        "dropped, suffix = min(missing, default=(most + 1, 0))",
+        "dropped, suffix = min(missing, default=(most + 1, 0), key=lambda pair: pair[::-1])",
+        ("tests/trajectory/test_boundary.py",),
+    ),
+    Fault(
+        "an id that says something is dropped",
+        "trajectory/boundary.py",
+        "most = _trailing(answer[len(answer) - min(bounds.dropped_ids, len(answer)) :], droppable)",
+        "most = min(bounds.dropped_ids, len(answer))",
+        (STREAMS,),
+    ),
+    Fault(
+        "rewrite that nobody announced",
+        "trajectory/stitching.py",
+        "if turn.restarted:",
+        "if True:",
+        (STREAMS, CORRUPTIONS, RULES + "test_every_restart_opens_a_chunk_of_context"),
+    ),
+    Fault(
+        "answer encoded again",
+        "trajectory/stitcher.py",
+        "return TokenTrialStitcher(tokenizer, layout, Bounds(self.suffix_ids, self.dropped_ids))",
+        "from t1x.trajectory.retokenizing import RetokenizingTrialStitcher\n\n"
+        "        found = TokenTrialStitcher(tokenizer, layout, Bounds(self.suffix_ids, self.dropped_ids))\n"
+        "        return RetokenizingTrialStitcher(found, tokenizer) if type(self) is TokenStitcher else found",
+        (STREAMS, RULES + "test_loss_positions_are_exactly_what_was_sampled"),
+    ),
+    Fault(
+        "substitution in the loss",
+        "trajectory/routing.py",
+        "if predicts_loss or not len(rows):",
+        "if not len(rows):",
+        ("tests/trajectory/test_routing.py::test_equation_14",),
+    ),
+    Fault(
+        "dropped sample where routing is absent",
+        "rollout/trial.py",
+        "        for turn in record.turns:\n            worker.add(turn)\n",
+        "        for turn in record.turns:\n            if len(turn.completion.routing):\n                worker.add(turn)\n",
+        ("tests/rollout/test_trial.py::test_what_is_unexpected_is_raised_after_the_clean_up",),
+    ),
+    Fault(
+        "padding of one repeated id",
+        "trajectory/routing.py",
+        "(starts[:, None] + np.arange(layout.k)) % layout.experts",
+        "starts[:, None] % layout.experts + np.zeros(layout.k, np.int64)",
+        ("tests/trajectory/test_routing.py", PATH + "test_shards_hold_every_id_with_its_own_row_and_give_them_back"),
+    ),
+    Fault(
+        "padding of -1",
+        "trajectory/routing.py",
+        "(starts[:, None] + np.arange(layout.k)) % layout.experts",
+        "np.full((rows, layout.k), -1)",
+        ("tests/trajectory/test_routing.py", PATH + "test_shards_hold_every_id_with_its_own_row_and_give_them_back"),
+    ),
+    Fault(
+        "slice that isn't interleaved",
+        "parallel/sharding.py",
+        "np.concatenate([halves[: self.plan.context], halves[: self.plan.context - 1 : -1]], axis=1)",
+        "halves.reshape(self.plan.context, -1)",
+        ("tests/parallel/test_sharding.py::test_shards_are_those_of_the_step_by_step_reference",),
+    ),
+    Fault(
+        "routing packed in another order",
+        "training/microbatch.py",
+        "routing=np.concatenate([sample.routed_experts for sample in samples])",
+        "routing=np.concatenate([sample.routed_experts for sample in samples[::-1]])",
+        (PATH + "test_a_pack_holds_every_position_with_its_own_row_and_target",),
+    ),
+    Fault(
+        "swapped experts",
+        "model/replay.py",
+        "return self._record[place.start : place.start + place.rows, place.layer].long()",
+        "return self._record[place.start : place.start + place.rows, place.layer].long().flip(-1)",
+        (PATH + "test_a_replayed_pass_goes_through_the_experts_that_sampled_each_loss_token",),
+    ),
+    Fault(
+        "stale cursor",
+        "model/replay.py",
+        "return Place(layer, start, rows)",
+        "return Place(layer, 0, rows)",
+        ("tests/model/test_model_replay_passes.py::test_a_layer_may_take_its_rows_in_parts",),
+    ),
+    Fault(
+        "another micro-batch's rows",
+        "model/replayable_router.py",
+        "return ChosenBy(first), ChosenBy(again)",
+        "return ChosenBy(first), nullcontext()",
+        ("tests/model/test_model_replay_passes.py::test_each_pass_in_flight_has_the_gradient_that_it_has_alone",),
+    ),
+    Fault(
+        "router without gradient",
+        "model/replayable_router.py",
+        "said = self.wrapped(x)",
+        "said = self.wrapped(x).detach()",
+        ("tests/model/test_model_replay.py::test_forced_experts_output_and_gradients",),
+    ),
+    Fault(
+        "mean of micro-batches",
+        "training/mismatch.py",
+        "float(np.abs(c - q).mean())",
+        "float(np.mean([part.mean() for part in np.split(np.abs(c - q), [1]) if len(part)]))",
+        ("tests/training/test_training_mismatch.py",),
+    ),
+)
+
+QUICK = ("shifted mask", "doubled stop token", "rewrite that nobody announced", "swapped experts", "mean of micro-batches")
+"""Those that CI plants."""
