@@ -1,0 +1,63 @@
+"""What a campaign does with tokens that aren't what their turns sampled: it stops, unless they are the baseline's that it chose."""
+
+import dataclasses
+
+import pytest
+import starting
+from stores import with_store
+
+import t1x
+from t1x.campaign.record import Status
+from t1x.cli import main
+from t1x.config import load
+from t1x.tracking.log import read_log
+from t1x.trajectory.stitcher import StitchingError, TokenStitcher
+
+CAMPAIGN = ("Campaign.start = @ScratchStart()", "Campaign.steps = 1", "Campaign.router = @FreeRouting()")
+
+
+class ForgetfulStitcher(TokenStitcher):
+    """Claims to be faithful, but the first loss position of a trial has another id."""
+
+    def build(self, tokenizer, layout):
+        worker = super().build(tokenizer, layout)
+        finish = worker.finish
+
+        def changed():
+            first, *others = finish()
+            ids = first.token_ids.copy()
+            ids[first.loss_mask.argmax()] ^= 1
+            return [dataclasses.replace(first, token_ids=ids), *others]
+
+        worker.finish = changed
+        return worker
+
+
+def run(folder, sandboxes, stitcher):
+    places = (f"Campaign.runs = '{with_store(folder / 'runs')}'", f"BubblewrapSandbox.root = '{sandboxes}'")
+    file = starting.write(folder, "fidelity", *CAMPAIGN, *places, f"Campaign.stitcher = @{stitcher}()")
+    return t1x.run(load(str(file)))
+
+
+def test_a_token_that_its_turn_did_not_sample_stops_the_campaign(sandboxes, tmp_path, capsys):
+    with pytest.raises(
+        StitchingError, match=r"train rollout 1: 4 positions aren't .* Trial .*, turn 0, token at position"
+    ) as stopped:
+        run(tmp_path, sandboxes, "ForgetfulStitcher")
+    (failed,) = t1x.runs(tmp_path / "runs")
+    assert failed.status is Status.FAILED
+    assert failed.error == f"StitchingError: {stopped.value}"
+    capsys.readouterr()
+    assert main(["audit", str(failed.folder)]) == 1, "what was refused is kept, to be looked at"
+    assert "4 loss positions, 0 routing rows of context and 0 cached rows aren't what was captured" in capsys.readouterr().out
+
+
+def test_the_baseline_is_reported(sandboxes, tmp_path, capsys):
+    """A policy that knows nothing splits words as no tokenizer does."""
+    done = run(tmp_path, sandboxes, "RetokenizingStitcher")
+    (metrics,) = (entry.metrics for entry in read_log(done.folder) if "fidelity/own_turn" in entry.metrics)
+    assert metrics["fidelity/own_turn_violations"] > 0
+    assert metrics["fidelity/own_turn"] < 1
+    capsys.readouterr()
+    assert main(["audit", str(done.folder)]) == 0
+    assert "RetokenizingStitcher is a baseline" in capsys.readouterr().out
