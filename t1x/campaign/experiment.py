@@ -16,6 +16,7 @@ from t1x.grading.reward import Reward
 from t1x.harness.harness import Harness
 from t1x.harness.shell import ShellHarness
 from t1x.model.qwen3_moe import Model
+from t1x.model.routing_layout import RoutingLayout
 from t1x.sandbox.local import BubblewrapSandbox
 from t1x.sandbox.protocol import Sandbox
 from t1x.text.bundled import BundledTokenizer
@@ -142,6 +143,11 @@ class Experiment(Root):
     def training_devices(self) -> int:
         """Accelerators that training takes."""
         return 0
+
+    @property
+    def routing_layout(self) -> RoutingLayout | None:
+        """What the engine's routing records must be; None where it returns none."""
+        return self.model.routing_layout if self.engine.returns_routing else None
 
     @property
     def context_length(self) -> int:

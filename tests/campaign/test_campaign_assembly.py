@@ -22,8 +22,12 @@ from t1x.tasks.task import Task, TaskFile
 TASKS = SyntheticPool(split="train", size=3).build()
 
 
+UNROUTED = ("Campaign.engine = @SGLangEngine()", "SGLangEngine.routed_experts = False", "Campaign.router = @FreeRouting()")
+"""Trials here are played by a script, which chooses no experts."""
+
+
 def experiment(*changes: str) -> Experiment:
-    root = load("experiments/quickstart.gin", set=changes).root
+    root = load("experiments/quickstart.gin", set=[*UNROUTED, *changes]).root
     assert isinstance(root, Experiment)
     return root
 
