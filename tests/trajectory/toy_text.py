@@ -6,6 +6,7 @@ import numpy as np
 
 from t1x.engine.protocol import Completion
 from t1x.model.routing_layout import RoutingLayout
+from t1x.text.chat import bundled
 from t1x.text.tokenizer import EncodedText, RenderedPrompt
 from t1x.trajectory.records import Turn
 
@@ -34,6 +35,7 @@ class ToyTokenizer:
     vocab_size = len(PIECES)
     stop_ids = (BY_NAME["<e>"], BY_NAME["<x>"])
     whitespace_ids = frozenset((BY_NAME["_"], BY_NAME["/"], BY_NAME["//"]))
+    quirks = bundled().quirks
 
     def decode_spans(self, values):
         parts = [PIECES[id_] for id_ in values]
