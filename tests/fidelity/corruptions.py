@@ -80,8 +80,7 @@ def histories(turn, before):
     for kind, at in (("first id rewritten", 0), ("an id rewritten", rng.integers(len(turn.prompt_ids)))):
         ids = turn.prompt_ids.copy()
         ids[at] = ids[at] % 100 + 1
-        encoded = None if turn.rendered is None else replace(turn.rendered, encoded=replace(turn.rendered.encoded, ids=ids))
-        yield kind, replace(silent, prompt_ids=ids, rendered=encoded)
+        yield kind, replace(silent, prompt_ids=ids, rendered=None)
     if turn.rendered is not None and turn.rendered.answer is not None:
         begin, end = turn.rendered.answer
         length = len(turn.rendered.encoded.text)
