@@ -80,7 +80,9 @@ def trial_runner(
             engine=engine,
             tokenizer=tokenizer,
             harness=harness or experiment.harness,
-            stitch=lambda: experiment.stitcher.build(tokenizer, experiment.routing_layout),
+            stitch=lambda: experiment.stitcher.build(
+                tokenizer, experiment.routing_layout, experiment.model.max_position_embeddings + 1
+            ),
             reward=experiment.reward,
             decoding=decoding,
             seed_for=lambda turn: stream(experiment.seed, purpose, step, trial_id, turn),

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from t1x.campaign.canonical import noncanonical
 from t1x.campaign.gap import Cell, Estimate, Gap, ratio
-from t1x.campaign.gap_cut import cut_to
 from t1x.campaign.margin import Flags, Margins
 from t1x.campaign.margin_pass import free_pass
 from t1x.campaign.progress import ProgressReport
@@ -28,6 +27,7 @@ from t1x.model.transformer import MoeTransformer
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.training.batch import Batch
 from t1x.training.trainer import TrainerWorker
+from t1x.trajectory.cut import cut_to
 from t1x.trajectory.records import Trajectory, Turn
 from t1x.trajectory.stitcher import Stitcher
 

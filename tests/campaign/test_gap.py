@@ -7,10 +7,7 @@ import pytest
 
 from t1x.campaign.canonical import noncanonical
 from t1x.campaign.gap import Gap, ratio
-from t1x.campaign.gap_cut import cut_to
 from t1x.text.bundled import BundledTokenizer
-from t1x.training.batch import Batch
-from t1x.trajectory.records import Trajectory, VersionSpan
 
 
 def random_gap(random: np.random.Generator, trials: int, like: Gap | None = None) -> Gap:
@@ -73,24 +70,3 @@ def test_ids_that_encoding_anew_replaces_are_told_from_those_that_it_keeps() -> 
     broken = np.append(tokenizer.encode("é")[:1], stop).astype(np.int32)
     assert len(tokenizer.encode("é")) > 1
     assert noncanonical(tokenizer, broken).tolist() == [True, False], "half a character is no text"
-
-
-def test_a_sample_is_cut_in_all_its_streams() -> None:
-    random = np.random.default_rng(0)
-    mask = np.array([False, True, True, False, True, True, True])
-    whole = Trajectory(
-        token_ids=np.arange(7, dtype=np.int32),
-        loss_mask=mask,
-        logprobs=np.where(mask, -random.random(7), 0).astype(np.float32),
-        routed_experts=random.integers(0, 9, (6, 2, 2)).astype(np.uint8),
-        versions=(VersionSpan(1, 3, 0), VersionSpan(4, 6, 1), VersionSpan(6, 7, 2)),
-        boundaries=(),
-        temperature=1.0,
-        substituted_rows=(2, 5),
-    )
-    assert cut_to(whole, 7) is whole
-    cut = cut_to(whole, 5)
-    for name, length in (("token_ids", 5), ("loss_mask", 5), ("logprobs", 5), ("routed_experts", 4)):
-        np.testing.assert_array_equal(getattr(cut, name), getattr(whole, name)[:length])
-    assert (cut.versions, cut.substituted_rows) == ((VersionSpan(1, 3, 0), VersionSpan(4, 5, 1)), (2,))
-    assert Batch([cut], np.zeros(1), np.zeros(1, np.int64), seed=0).loss_tokens == 3
