@@ -110,31 +110,34 @@ class SlowStitcher:
         p, a = self.prompt, self.answer
         if prompt[: len(p) + len(a)] == p + a:
             return "exact", len(p) + len(a), self.place
-        for u in range(min(DROPPED, len(a)) + 1):
-            dropped = a[len(a) - u :]
-            for s in range(min(SUFFIX, len(p)) + 1):
+        if turn.restarted:
+            return "restart", 0, None
+        for s in range(self.suffix() + 1):
+            for u in range(min(DROPPED, len(a)) + 1):
+                dropped = a[len(a) - u :]
                 kept = p[: len(p) - s] + a[: len(a) - u]
-                if prompt[: len(kept)] != kept:
+                if prompt[: len(kept)] != kept or any(not self.blank(id_) for id_ in dropped):
                     continue
-                if any(not self.blank(id_) for id_ in dropped):
-                    return self.by_text(turn, prompt)
                 repeated = max(n for n in range(u + 1) if prompt[len(kept) : len(kept) + n] == dropped[u - n :])
                 skipped = len(kept) + repeated
                 return "edge", skipped, skipped - 1 if a and (u == 0 or repeated) else None
         return self.by_text(turn, prompt)
 
+    def suffix(self):
+        """How many ids at the prompt's end may be the template's: at most all behind the last one that ends a message."""
+        stops = [at for at, id_ in enumerate(self.prompt) if id_ in self.chat.tokenizer.stop_ids]
+        return min([SUFFIX, len(self.prompt), *(len(self.prompt) - 1 - at for at in stops)])
+
     def blank(self, id_):
         return id_ in self.chat.tokenizer.stop_ids or not self.chat.pieces[id_].decode(errors="replace").strip()
 
     def by_text(self, turn, prompt):
-        """Case 8 by the answer's span, else case 9 where it is announced."""
+        """Case 8, by the answer's span."""
         at = self.behind_answer(turn)
         if at is not None:
             if self.answer and self.answer[-1] in self.chat.tokenizer.stop_ids and prompt[at : at + 1] == self.answer[-1:]:
                 return "retokenized", at + 1, at
             return "retokenized", at, None
-        if turn.restarted:
-            return "restart", 0, None
         raise TokenFidelityError("no relation, and no restart announced")
 
     def behind_answer(self, turn):
@@ -143,7 +146,8 @@ class SlowStitcher:
             return None
         (begin, end), encoded = turn.rendered.answer, turn.rendered.encoded
         history = self.rendered.encoded
-        kept = history.starts[-SUFFIX] if len(history.ids) > SUFFIX else 0
+        suffix = self.suffix()
+        kept = history.starts[len(history.ids) - suffix] if suffix else len(history.text)
         if encoded.text[:begin] not in [history.text[:cut] for cut in range(kept, len(history.text) + 1)]:
             return None
         said = self.answer

@@ -66,9 +66,9 @@ class CachingEngine:
         self._layout, self._rng = layout, np.random.default_rng(rng.randrange(2**32))
         self._ids, self._rows, self._version = [], [], 0
 
-    def _row(self):
-        k, experts, layers = self._layout.k, self._layout.experts, self._layout.layers
-        return [self._rng.permutation(experts)[:k].tolist() for _ in range(layers)]
+    def _drawn(self, n):
+        shape = n, self._layout.layers, self._layout.experts
+        return self._rng.random(shape).argsort(axis=-1)[..., : self._layout.k].tolist()
 
     def complete(self, prompt, ids, step, rng):
         if step.publishes:
@@ -79,7 +79,7 @@ class CachingEngine:
             cached += 1
         cached -= int(cached * step.evicted)
         self._ids = [*prompt, *ids]
-        self._rows = self._rows[:cached] + [self._row() for _ in range(cached, len(self._ids) - 1)]
+        self._rows = self._rows[:cached] + self._drawn(len(self._ids) - 1 - cached)
         start = {"delta": cached, "full": 0, "some": rng.randint(0, cached)}[step.returned]
         shape = (len(self._rows) - start, self._layout.layers, self._layout.k)
         return Completion(
