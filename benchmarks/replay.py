@@ -1,12 +1,12 @@
 """Claim: routing replay makes a training step of the actor at most 5 % slower, and its record is a fifth of what engines send.
 
-python benchmarks/replay.py [--pairs 50]
+python benchmarks/replay.py [--pairs 40]
 
 A step is what the torch trainer does with a rollout batch: the behaviour pass and the update, forward and backward, called as in a
 run. The record holds the experts that the network chooses freely, so that both kinds of step send every token through the same
-ones. Steps with and without replay come in pairs, in random order, on one thread; CPU time; the interval is that of the mean of the
-pairs' ratios. `quickstart` is the quickstart's model and first batch, once with activations recomputed; `larger` has 8 layers of 32
-experts, 8 of them for a token.
+ones. Steps with and without replay come in pairs, in random order, on one thread. A side of a pair is the median CPU time of 3
+interleaved steps; the interval is that of the mean of the pairs' ratios. `quickstart` is the quickstart's model and half of its
+first batch, once with activations recomputed; `larger` has 8 layers of 32 experts, 8 of them for a token.
 
 Bytes a token: of a record in memory, in a Parquet file of stored trials (what the file grows by), and of the same rows as base64 of
 int32, as engines send them.
@@ -43,6 +43,8 @@ ROLLOUT = Path(__file__).parent / "data" / "quickstart_rollout.npz"
 LARGER = {"hidden_size": 256, "num_hidden_layers": 8, "num_experts": 32, "num_experts_per_tok": 8}
 STEADY = Adam(lr=1e-12)
 """So small a rate that the weights, and with them the free choices, stay those of the record."""
+STEPS = 3
+"""Of each side in a pair."""
 AIM = 1.05
 
 
@@ -86,11 +88,14 @@ def compare(name: str, model: Qwen3Moe, samples: int, pairs: int, recompute: boo
     sides = {"free": FreeRouting(), "replayed": ReplayRouting()}
     times: dict[str, list[float]] = {side: [] for side in sides}
     order = random.Random(0)
-    for pair in range(pairs + 2):  # the first two warm up
-        for side in order.sample(list(sides), 2):
-            taken = seconds(trainer, batch, sides[side])
-            if pair > 1:
-                times[side].append(taken)
+    for pair in range(pairs + 1):  # the first warms up
+        taken: dict[str, list[float]] = {side: [] for side in sides}
+        for _ in range(STEPS):
+            for side in order.sample(list(sides), 2):
+                taken[side].append(seconds(trainer, batch, sides[side]))
+        if pair:
+            for side, found in taken.items():
+                times[side].append(statistics.median(found))
     ratios = [replayed / free for free, replayed in zip(times["free"], times["replayed"], strict=True)]
     mean, half = statistics.mean(ratios), statistics.NormalDist().inv_cdf(0.975) * statistics.stdev(ratios) / math.sqrt(pairs)
     tokens = int(batch.lengths.sum())
@@ -129,14 +134,14 @@ def _file_size(batch: Batch, routing: bool) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=50, help="of steps with and without replay")
+    parser.add_argument("--pairs", type=int, default=40, help="of steps with and without replay")
     pairs = parser.parse_args().pairs
     torch.set_num_threads(1)
     model = quickstart_model()
     larger = Qwen3Moe(**{**model.model_dump(), **LARGER})
-    report_bytes("quickstart", compare("quickstart", model, 64, pairs))
-    compare("quickstart, recomputed", model, 64, pairs, recompute=True)
-    report_bytes("larger", compare("larger", larger, 12, pairs))
+    report_bytes("quickstart", compare("quickstart", model, 32, pairs))
+    compare("quickstart, recomputed", model, 32, pairs, recompute=True)
+    report_bytes("larger", compare("larger", larger, 8, pairs))
 
 
 if __name__ == "__main__":
