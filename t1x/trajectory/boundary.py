@@ -19,7 +19,7 @@ class Bounds:
     """How much may be missing from a prompt that repeats the turn before it."""
 
     suffix_ids: int
-    """Ids at the end of p_i."""
+    """Ids at the end of p_i, none of which ends a message."""
     dropped_ids: int
     """Stop and white-space ids at the end of a_i."""
 
@@ -60,20 +60,27 @@ def exact(before: Turn, prompt: Ids) -> Edit | None:
 
 def edge(before: Turn, prompt: Ids, tokenizer: ChatTokenizer, bounds: Bounds) -> Edit | None:
     """p_i without its last s ids ∥ a_i without its last u ids is a prefix of p_{i+1} (Eq. 7), where the u ids are stop or
-    white-space ids; the smallest u, then the smallest s.
+    white-space ids, and none of the s ids is a stop id; the smallest s, then the smallest u.
+
+    Several (s, u) may fit; the one that repeats most of what the engine consumed wins. With the smallest u first, an answer of white
+    space alone could be found where such white space stands several turns back, and the stream would repeat these turns.
+
+    Why s stops at a stop id: it stands for the template's suffix of the prompt, behind the last message. Answers in history end with
+    a stop id, and so does every message in most templates, so what reaches further was rewritten. An answer that is dropped whole
+    then needs no rule of its own: s is what p_i lacks in common with p_{i+1}, and at most that suffix.
 
     p_i and p_{i+1} are compared once. A place where a_i may begin is looked at only if a_i's first id stands there."""
     history, answer = before.prompt_ids, before.completion.ids
     droppable = {*tokenizer.stop_ids, *tokenizer.whitespace_ids}
     most = _trailing(answer[len(answer) - min(bounds.dropped_ids, len(answer)) :], droppable)
-    suffixes = np.arange(len(history) - _same(history, prompt), min(bounds.suffix_ids, len(history)) + 1)
+    suffixes = np.arange(len(history) - _same(history, prompt), _suffix(history, tokenizer, bounds) + 1)
     if len(answer) > most:
         begins = len(history) - suffixes
         suffixes = suffixes[begins < len(prompt)]
         suffixes = suffixes[prompt[len(history) - suffixes] == answer[0]]
-    missing = ((len(answer) - _same(answer, prompt[len(history) - s :]), s) for s in suffixes.tolist())
-    dropped, suffix = min(missing, default=(most + 1, 0))
-    if dropped > most:
+    missing = ((s, len(answer) - _same(answer, prompt[len(history) - s :])) for s in suffixes.tolist())
+    suffix, dropped = next((pair for pair in missing if pair[1] <= most), (0, None))
+    if dropped is None:
         return None
     matched = len(history) - suffix + len(answer) - dropped
     skipped = _repeated(answer[len(answer) - dropped :], prompt[matched:])
@@ -83,15 +90,15 @@ def edge(before: Turn, prompt: Ids, tokenizer: ChatTokenizer, bounds: Bounds) ->
 
 def retokenized(before: Turn, turn: Turn, tokenizer: ChatTokenizer, bounds: Bounds) -> Edit | str:
     """The ids differ, the texts agree (Eq. 8): of the last assistant message as it was rendered, [b:e), by its place and never by
-    searching; the text before b is that of p_i, from which the text of its last `suffix_ids` ids may be missing, and [b:e) that of
-    a_i without its stop ids, from which white space at the end may be missing. a_i stays as it was sampled, then comes p_{i+1} from
-    e on (Eq. 10), without a stop token that a_i ends with. Where that isn't so, the answer says why."""
+    searching; the text before b is that of p_i, from which the text of s ids at its end may be missing (`edge` says which), and
+    [b:e) that of a_i without its stop ids, from which white space at the end may be missing. a_i stays as it was sampled, then
+    comes p_{i+1} from e on (Eq. 10), without a stop token that a_i ends with. Where that isn't so, the answer says why."""
     if before.rendered is None or turn.rendered is None:
         return "There is no rendered text to compare instead"
     if turn.rendered.answer is None:
         return "The rendered prompt has no assistant message"
     old, new, (begin, end) = before.rendered.encoded, turn.rendered.encoded, turn.rendered.answer
-    certain = _start(old.starts, len(old.ids) - bounds.suffix_ids, len(old.text))
+    certain = _start(old.starts, len(old.ids) - _suffix(old.ids, tokenizer, bounds), len(old.text))
     if begin < certain or new.text[:begin] != old.text[:begin]:
         return f"The rendered text before the answer differs too, {_text_difference(old.text, new.text[:begin])}"
     answer = before.completion.ids
@@ -113,6 +120,13 @@ def _same(first: Ids, second: Ids) -> int:
     differs = first[:n] != second[:n]
     at = int(differs.argmax()) if n else 0
     return at if n and differs[at] else n
+
+
+def _suffix(history: Ids, tokenizer: ChatTokenizer, bounds: Bounds) -> int:
+    """How many ids at the end of p_i may be missing from p_{i+1}."""
+    end = history[len(history) - min(bounds.suffix_ids, len(history)) :]
+    stops = np.flatnonzero(np.isin(end, tokenizer.stop_ids))
+    return len(end) - 1 - int(stops[-1]) if len(stops) else len(end)
 
 
 def _trailing(ids: Ids, wanted: Container[int]) -> int:

@@ -37,7 +37,8 @@ class Turn:
     completion: Completion
     temperature: float
     restarted: bool = False
-    """The harness announces that the history before this turn was compacted or rewritten, so that it may be a restart."""
+    """The harness announces that the history before this turn was compacted or rewritten: a restart, unless the prompt continues
+    T_i exactly."""
     rendered: RenderedPrompt | None = None
     """How a text-based harness came to `prompt_ids`; None where ids are the source of truth."""
     placeholder_tokens: int = 0

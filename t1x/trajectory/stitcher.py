@@ -47,12 +47,12 @@ class Stitcher(Component):
 
 class TokenStitcher(Stitcher):
     """Token-in, token-out (report, section 4.2): the streams hold what the engine consumed and sampled, id by id. A turn's prompt
-    may repeat the turn before exactly, up to the bounds below, or as the same text in other ids (`Boundary`); where it does none of
-    these, the harness must have announced a restart."""
+    may repeat the turn before exactly, up to the bounds below, or as the same text in other ids (`Boundary`); any other is a
+    `TokenFidelityError`. Where the harness announced a restart, a prompt that doesn't repeat it exactly is one."""
 
     suffix_ids: Annotated[int, Field(ge=0)] = 96
     """s: ids at the end of a prompt that the next prompt may leave out (report: 96): what the chat template ends every prompt with,
-    such as the generation prompt and an empty think block."""
+    such as the generation prompt and an empty think block. A stop id is never among them."""
     dropped_ids: Annotated[int, Field(ge=0)] = 16
     """u: stop and white-space ids at the end of an answer that the next prompt may leave out (report: 16)."""
 

@@ -56,8 +56,8 @@ class TokenTrialStitcher:
         return self._finished + ([self._chunk.trajectory()] if self._chunk else [])
 
     def _related(self, turn: Turn) -> Edit:
-        """The strongest relation that holds. An announced turn is asked for all of them too: a weaker one holds only where nothing
-        but what it tolerates differs, and then history wasn't rewritten; the announcement permits a restart where none holds."""
+        """The strongest relation that holds. An announced turn is exact or a restart: between what was compacted or rewritten and
+        what was before, a weaker relation holds by coincidence."""
         before, restart = self._before, Edit(Boundary.RESTART, follow=0, captured=False)
         if before is None:
             return restart
@@ -65,12 +65,12 @@ class TokenTrialStitcher:
             return edit if self._aligned else replace(edit, captured=False)
         if self._bounds is None:
             raise _fidelity_error(before, turn, self._tokenizer, "ExactStitcher takes no other turn, not even an announced restart")
+        if turn.restarted:
+            return restart
         found: Edit | str | None = edge(before, turn.prompt_ids, self._tokenizer, self._bounds)
         found = found or retokenized(before, turn, self._tokenizer, self._bounds)
         if isinstance(found, Edit):
             return found if self._aligned else replace(found, captured=False)
-        if turn.restarted:
-            return restart
         why = f"{found}. A harness that compacts or rewrites history announces it with `restarted`"
         if turn.rendered is not None:
             why += f". What is known of the chat template: {' '.join(self._tokenizer.quirks.describe().splitlines())}"

@@ -82,9 +82,16 @@ FAULTS = (
     Fault(
         "u before s",
         "trajectory/boundary.py",
-        "dropped, suffix = min(missing, default=(most + 1, 0))",
-        "dropped, suffix = min(missing, default=(most + 1, 0), key=lambda pair: pair[::-1])",
+        "next((pair for pair in missing if pair[1] <= most), (0, None))",
+        "min((pair for pair in missing if pair[1] <= most), default=(0, None), key=lambda pair: pair[::-1])",
         ("tests/trajectory/test_boundary.py",),
+    ),
+    Fault(
+        "a suffix that reaches into the turns before",
+        "trajectory/boundary.py",
+        "return len(end) - 1 - int(stops[-1]) if len(stops) else len(end)",
+        "return len(end)",
+        (STREAMS, "tests/trajectory/test_boundary.py"),
     ),
     Fault(
         "an id that says something is dropped",
@@ -96,9 +103,16 @@ FAULTS = (
     Fault(
         "rewrite that nobody announced",
         "trajectory/stitching.py",
-        "if turn.restarted:",
-        "if True:",
+        "raise _fidelity_error(before, turn, self._tokenizer, why)",
+        "return restart",
         (STREAMS, CORRUPTIONS, RULES + "test_every_restart_opens_a_chunk_of_context"),
+    ),
+    Fault(
+        "announced restart that fits by coincidence",
+        "trajectory/stitching.py",
+        "if turn.restarted:",
+        "if turn.restarted and edge(before, turn.prompt_ids, self._tokenizer, self._bounds) is None:",
+        (STREAMS, "tests/trajectory/test_stitching_cases.py"),
     ),
     Fault(
         "answer encoded again",

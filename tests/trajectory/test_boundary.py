@@ -50,7 +50,15 @@ EDGES = [
         "<u> <a> ls <e> <t> <a> ls <e> <t>",
         (1, 0, 0, 8, True),
     ),
-    ("the smallest u, then the smallest s", "<u> a a a", "a / <e>", "<u> a a a / <e> <t>", (1, 0, 0, 6, True)),
+    ("the smallest s, then the smallest u", "<u> a a a", "a / <e>", "<u> a a a / <e> <t>", (1, 0, 0, 6, True)),
+    ("the smallest s, though a larger one drops less", "<u> <a> / a", "/ <e>", "<u> <a> / a <e> <t>", (0, 2, 1, 5, True)),
+    (
+        "white space that stands turns back too",
+        "<u> a <a> _ <e> <t> a <a> <think> </think>",
+        "_ <e>",
+        "<u> a <a> _ <e> <t> a <a> <e> <t> b <a>",
+        (2, 2, 1, 9, True),
+    ),
     ("all of the answer dropped", "<u> <a>", "/ <e>", "<u> <a> <e> <t>", (0, 2, 1, 3, True)),
 ]
 
@@ -66,6 +74,8 @@ NOT_EDGES = [
     ("a letter dropped", "<u> a <a>", "ls a", "<u> a <a> ls <e>"),
     ("another first id", "<u> a <a>", "ls <e>", "<u> b <a> ls <e>"),
     ("a letter before the stop id", "<u> a <a>", "ls b <e>", "<u> a <a> ls <e>"),
+    ("a message left out", "<u> <a> ls <e> <t> a <e> <a>", "ls <e>", "<u> <a> ls <e> <t> b"),
+    ("white space said, and another history", "<u> a <e> <a>", "_ <e>", "<u> b <e> <a> <e> <t>"),
 ]
 
 
@@ -98,12 +108,14 @@ def plain_turn(history, answer):
 @given(few.filter(len), few, few, few, st.integers(0, 4), st.integers(0, 4), st.booleans())
 @promise
 def test_edge_is_the_grid_searched_one_by_one(history, answer, rest, other, suffixes, drops, related):
-    """Against every (u, s) tried in order, on prompts that are related and prompts that may be."""
+    """Against every (s, u) tried in order, on prompts that are related and prompts that may be."""
     prompt = history[: max(0, len(history) - len(other))] + answer[: len(answer) - len(rest) % 3] + rest if related else other
     found = edge(plain_turn(history, answer), np.array(prompt, np.int32), TOY, Bounds(suffixes, drops))
     expected = None
-    for u in range(min(drops, len(answer)) + 1):
-        for s in range(min(suffixes, len(history)) + 1):
+    for s in range(min(suffixes, len(history)) + 1):
+        if any(id_ in TOY.stop_ids for id_ in history[len(history) - s :]):
+            break
+        for u in range(min(drops, len(answer)) + 1):
             start = history[: len(history) - s] + answer[: len(answer) - u]
             if expected is None and prompt[: len(start)] == start:
                 gone, behind = answer[len(answer) - u :], prompt[len(start) :]
@@ -142,9 +154,8 @@ def test_retokenized_by_place_not_by_searching():
     """The same command stands before; the span that was rendered for the last message is the one that counts."""
     first = turn(0, "<u> <a> ls <e> <t> <a>", "l s <e>", text=True)
     second = "<u> <a> ls <e> <t> <a> ls <e> <t> <a>"
-    bounds = Bounds(suffix_ids=1, dropped_ids=16)
-    assert agree(first, turn(1, second, "", answered=(6, 7)), bounds) == Edit(Boundary.RETOKENIZED, 8, True, skipped=1)
-    assert "text before the answer differs" in agree(first, turn(1, second, "", answered=(2, 3)), bounds)
+    assert agree(first, turn(1, second, "", answered=(6, 7))) == Edit(Boundary.RETOKENIZED, 8, True, skipped=1)
+    assert "text before the answer differs" in agree(first, turn(1, second, "", answered=(2, 3)))
 
 
 def test_retokenized_tolerates_white_space_at_the_end_of_the_answer_alone():

@@ -162,14 +162,40 @@ def test_retokenized_answer_that_was_cut_off():
     ]
 
 
-def test_an_announced_turn_that_holds_a_stronger_relation_is_no_restart():
+def test_an_announced_turn_is_exact_or_a_restart():
     exact = turn(1, "<u> a <a> ls <e> <t>", "la", restarted=True)
-    assert stitch(FIRST, exact)[0][2] == ["exact"]
+    assert [chunk[2] for chunk in stitch(FIRST, exact)] == [["exact"]]
     edge = turn(1, "<u> a <a> ls <t>", "la", restarted=True)
-    assert stitch(FIRST, edge)[0][2] == ["edge"]
+    assert [chunk[2] for chunk in stitch(FIRST, edge)] == [[], ["restart"]]
     first = turn(0, "<u> <a>", "l s <e>", text=True)
     retokenized = turn(1, "<u> <a> ls <e> <t> <a>", "la <e>", answered=(2, 3), restarted=True)
-    assert stitch(first, retokenized)[0][2] == ["retokenized"]
+    assert [chunk[2] for chunk in stitch(first, retokenized)] == [[], ["restart"]]
+
+
+def test_a_compacted_history_is_no_edge_by_coincidence():
+    """A short prompt and an answer of white space: what is left of them is a prefix of everything."""
+    compacted = turn(1, "<u> b <a>", "la <e>", restarted=True)
+    assert stitch(turn(0, "<u> a <a>", "/ <e>"), compacted) == [
+        ("<u> a <a> */ *<e>", [0, 1, 2, 3], [], []),
+        ("<u> b <a> *la *<e>", [100, 101, 102, 103], ["restart"], []),
+    ]
+
+
+def test_white_space_that_was_said_before_repeats_no_turns():
+    """`_ <e>` comes back as `<e>`, and `_` stands in an earlier answer too, where p_1 and a_1 without its stop id would fit."""
+    turns = [
+        turn(0, "<u> a <a> <think>", "_ <e>"),
+        turn(1, "<u> a <a> _ <e> <t> a <a> <think>", "_ <e>", start=3),
+        turn(2, "<u> a <a> _ <e> <t> a <a> <e> <t> b <a> <think>", "la <e>", start=8),
+    ]
+    assert stitch(*turns) == [
+        (
+            "<u> a <a> <think> *_ *<e> <t> a <a> <think> *_ *<e> <t> b <a> <think> *la *<e>",
+            [0, 1, 2, 3, 4, 104, 105, 106, 107, 108, 109, 208, 209, 210, 211, 212, 213],
+            ["edge", "edge"],
+            [],
+        )
+    ]
 
 
 def test_an_id_that_straddles_the_answers_end_is_a_restart_or_an_error():
