@@ -62,12 +62,12 @@ def edge(before: Turn, prompt: Ids, tokenizer: ChatTokenizer, bounds: Bounds) ->
     """p_i without its last s ids ∥ a_i without its last u ids is a prefix of p_{i+1} (Eq. 7), where the u ids are stop or
     white-space ids, and none of the s ids is a stop id; the smallest s, then the smallest u.
 
-    Several (s, u) may fit; the one that repeats most of what the engine consumed wins. With the smallest u first, an answer of white
-    space alone could be found where such white space stands several turns back, and the stream would repeat these turns.
+    Several (s, u) may fit; the one that repeats most of what the engine consumed wins. With the smallest u first, an answer of
+    white space alone could be found where such white space stands several turns back, and the stream would repeat these turns.
 
-    Why s stops at a stop id: it stands for the template's suffix of the prompt, behind the last message. Answers in history end with
-    a stop id, and so does every message in most templates, so what reaches further was rewritten. An answer that is dropped whole
-    then needs no rule of its own: s is what p_i lacks in common with p_{i+1}, and at most that suffix.
+    Why s stops at a stop id: it stands for the template's suffix of the prompt, behind the last message. Answers in history end
+    with a stop id, and so does every message in most templates, so what reaches further was rewritten. An answer that is dropped
+    whole then needs no rule of its own: s is what p_i lacks in common with p_{i+1}, and at most that suffix.
 
     p_i and p_{i+1} are compared once. A place where a_i may begin is looked at only if a_i's first id stands there."""
     history, answer = before.prompt_ids, before.completion.ids
