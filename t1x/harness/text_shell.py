@@ -14,8 +14,8 @@ from t1x.text.tokenizer import ChatTokenizer
 
 
 class TextShellHarness(ShellHarness):
-    """The shell harness for ablations, and for engines that take only text: every turn renders and encodes the whole history, so
-    that it may come back as other ids than were sampled. Answers lose white space at their end, as with most harnesses. When the
+    """The shell harness for ablations: every turn renders and encodes the whole history, so that it may come back as other ids
+    than were sampled. Answers lose white space at their end, as with most harnesses. When the
     context runs short, old turns are replaced by a list of their commands."""
 
     observation_role: Literal["tool", "user"] = "tool"
