@@ -1,7 +1,7 @@
 """A measurement of the gap from weights to numbers, and what is kept of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 
 from t1x.campaign.gap import EXPERTS, Estimate, Floats, effects
-from t1x.campaign.gap_measure import DTYPES, Measured, Measurement
+from t1x.campaign.gap_measure import DTYPES, Measured, Measurement, Trials
 from t1x.campaign.gap_source import GapSource
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.until_done import until_done
@@ -91,24 +91,30 @@ class GapReport:
 
 
 def measure_gap(
-    source: GapSource, console: Console, *, trajectories: str | None = None, limit: int | None = None, sample: int | None = None
+    source: GapSource,
+    console: Console,
+    *,
+    step: str | None = None,
+    file: Path | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
 ) -> GapReport:
     """Measures on stored trials (see `GapSource.stored`), or where `sample` is set on so many new ones. Raises `ValueError` for
     what the user can mend, `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
     torch.set_num_threads(source.campaign.threads)
     with like_ctrl_c(), ProgressReport(console) as progress:
-        return until_done(_measure(source, progress, trajectories, limit, sample))
+        return until_done(_measure(source, progress, lambda: source.stored(step, file, limit), sample))
 
 
 async def _measure(
-    source: GapSource, progress: ProgressReport, trajectories: str | None, limit: int | None, sample: int | None
+    source: GapSource, progress: ProgressReport, stored: Callable[[], tuple[Trials, str]], sample: int | None
 ) -> GapReport:
     campaign, folder = source.campaign, source.weights.policy
     policy = load_pretrained(folder)
     require_same(policy.config, campaign.model, folder)
     tokenizer = campaign.tokenizer.build()
     if sample is None:
-        trials, said = source.stored(trajectories, limit)
+        trials, said = stored()
     else:
         trials, said = await source.sampled(policy, tokenizer, sample, progress)
     tokens, text = campaign.stitcher if campaign.stitcher.faithful else TokenStitcher(), RetokenizingStitcher()

@@ -20,7 +20,7 @@ from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.storage import read_trials
-from t1x.trajectory.storage_folder import batch_files
+from t1x.trajectory.storage_search import stored_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +30,25 @@ class GapSource:
     weights: Weights
     campaign: Campaign
 
-    def stored(self, trajectories: str | None, limit: int | None) -> tuple[Trials, str]:
-        """Stored trials that were trained on, at most `limit`, and where they're from: a file of trials, or a training step of the
-        run; its newest batch where None. Raises `ValueError` where there are none."""
-        path = self._file(trajectories)
+    def stored(self, step: str | None, file: Path | None, limit: int | None) -> tuple[Trials, str]:
+        """Stored trials that were trained on, at most `limit`, and where they're from: a file, a batch of the run (see
+        `stored_batches`), or its newest. Raises `ValueError` where there are none."""
+        path = file or self._newest(step)
         usable = (trial for trial in read_trials(path) if trial.trajectories)
         trials = {trial.id: trial.turns for trial in islice(usable, limit)}
         if not trials:
             raise ValueError(f"{path} holds no trial that was trained on")
         return trials, f"{len(trials)} stored trials of {path}"
 
-    def _file(self, trajectories: str | None) -> Path:
-        if trajectories is not None and not trajectories.isdecimal():
-            return Path(trajectories)
-        run = self.weights.run
-        if run is None:
+    def _newest(self, step: str | None) -> Path:
+        if self.weights.run is None:
             raise ValueError(
                 f"{self.weights.policy} lies in no run, so it has no stored trials; name a file of them, or --sample N"
             )
-        files = [each for each in batch_files(run.folder) if each.purpose == "train"]
-        found = [each for each in files if trajectories is None or each.step == int(trajectories)]
-        if not found:
-            has = f"; it has those of steps {', '.join(str(each.step) for each in files)}" if files else ""
-            what = "stored trials" if trajectories is None else f"stored trials of step {trajectories}"
-            raise ValueError(f"{run.folder} has no {what}{has}; --sample N runs new ones")
-        return found[-1].path
+        try:
+            return stored_batches(self.weights.run.folder, step)[-1].path
+        except ValueError as error:
+            raise ValueError(f"{error}; --sample N runs new ones") from error
 
     async def sampled(
         self, policy: MoeTransformer, tokenizer: ChatTokenizer, count: int, progress: ProgressReport

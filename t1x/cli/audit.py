@@ -1,28 +1,20 @@
 """`t1x audit`: is what a run trained on what its turns captured?"""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from t1x.cli.options import RUNS, WIDTH, RunName, RunsFolder, Step
 from t1x.trajectory.audit_finding import WORST
 
 
 def audit(
-    wanted: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="A run's folder, its name or how that begins, or its MLflow id.", show_default=False),
-    ],
-    step: Annotated[
-        int | None,
-        typer.Option("--step", metavar="N", min=1, help="Audit the batch of this training step only.", show_default=False),
-    ] = None,
+    wanted: RunName,
+    step: Step = None,
     examples: Annotated[
         int, typer.Option("--examples", metavar="N", min=0, max=WORST, help="How many of the worst findings are shown.")
     ] = 5,
-    runs: Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The runs folder that a run is looked up in.")] = Path(
-        "runs"
-    ),
+    runs: RunsFolder = RUNS,
 ) -> None:
     """Audit the stored trials of a run: is what it trained on what its turns captured?
 
@@ -35,20 +27,21 @@ def audit(
     Examples:
       t1x audit quickstart-1a2b3c4d-0
       t1x audit runs/quickstart-1a2b3c4d-0 --step 30 --examples 20
+      t1x audit quickstart-1a2b3c4d-0 --step warmup-0
     """
     from rich.console import Console
 
     from t1x.campaign.campaign import Campaign
     from t1x.campaign.find_run import find_run
     from t1x.campaign.progress import ProgressReport
-    from t1x.campaign.run_audit import stored_batches
-    from t1x.cli.audit_tables import WIDTH, examples_of, summary
+    from t1x.campaign.run_audit import batch_audits
+    from t1x.cli.audit_tables import examples_of, summary
     from t1x.config import load
     from t1x.config.requirements import missing
     from t1x.trajectory.audit import Audit
 
     run = find_run(wanted, runs)
-    batches = stored_batches(run, step)
+    batches = batch_audits(run.folder, step)
     campaign = load(run.folder / "config.gin").root
     assert isinstance(campaign, Campaign), "only campaigns store trials"
     console = Console(width=max(WIDTH, Console().width))
@@ -58,7 +51,7 @@ def audit(
             total = Audit()
             for found in batch.audits():
                 total += found
-                phase.advance(batch.name)
+                phase.advance(batch.file.name)
             audits.append(total)
     whole = sum(audits, Audit())
     faithful = campaign.stitcher.faithful

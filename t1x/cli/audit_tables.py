@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from t1x.campaign.run_audit import StoredBatch
+from t1x.campaign.run_audit import BatchAudit
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.text.visible import visible
 from t1x.trajectory.audit import Audit
@@ -16,11 +16,8 @@ from t1x.trajectory.audit_finding import BEFORE, Finding
 from t1x.trajectory.audit_record import SUBSTITUTED_BOUND
 from t1x.trajectory.records import Boundary
 
-WIDTH = 130
-"""Columns that the table takes at least; a narrow terminal wraps a line by itself."""
 
-
-def summary(batches: Sequence[StoredBatch], audits: Sequence[Audit], stitcher: str, faithful: bool) -> Iterator[RenderableType]:
+def summary(batches: Sequence[BatchAudit], audits: Sequence[Audit], stitcher: str, faithful: bool) -> Iterator[RenderableType]:
     """A line a batch, and what holds for all of them."""
     table = Table(pad_edge=False, box=None)
     table.add_column("batch", no_wrap=True)
@@ -28,13 +25,13 @@ def summary(batches: Sequence[StoredBatch], audits: Sequence[Audit], stitcher: s
     for column in ("trials", "loss tokens", "own turn", "context", *map(str, Boundary), *rows):
         table.add_column(column, justify="right", no_wrap=True)
     for batch, found in zip(batches, audits, strict=True):
-        table.add_row(batch.name, f"{batch.trials}", *_cells(found))
+        table.add_row(batch.file.name, f"{batch.trials}", *_cells(found))
     whole = sum(audits, Audit())
     if len(audits) > 1:
         table.add_row("all", f"{sum(batch.trials for batch in batches)}", *_cells(whole), end_section=True)
     yield table
     yield Text(_positions(whole))
-    if without := [batch.name for batch in batches if not batch.routing]:
+    if without := [batch.file.name for batch in batches if not batch.routing]:
         yield Text(f"without routing, which wasn't kept: {', '.join(without)}")
     if not faithful:
         yield Text(f"{stitcher} is a baseline: what differs is what it stands for, no fault")

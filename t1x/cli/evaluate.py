@@ -1,22 +1,14 @@
 """`t1x eval`: weights that are there already, on suites."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from t1x.cli.options import AUTO, EvaluationSettings, SiteName, print_site
+from t1x.cli.options import AUTO, RUNS, Checkpoint, EvaluationSettings, RunsFolder, SiteName, print_site
 
 
 def evaluate(
-    checkpoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHECKPOINT",
-            help="A run (folder, name, MLflow id), whose newest weights are meant; a checkpoint's folder; or a policy's.",
-            show_default=False,
-        ),
-    ],
+    checkpoint: Checkpoint,
     suite: Annotated[
         list[str] | None,
         typer.Option(
@@ -29,9 +21,7 @@ def evaluate(
             "--like", metavar="FILE", help="An experiment whose settings are used instead of the run's own.", show_default=False
         ),
     ] = None,
-    runs: Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The runs folder that a run is looked up in.")] = Path(
-        "runs"
-    ),
+    runs: RunsFolder = RUNS,
     site: SiteName = AUTO,
     set: EvaluationSettings = None,
 ) -> None:

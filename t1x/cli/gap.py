@@ -5,24 +5,18 @@ from typing import Annotated
 
 import typer
 
-from t1x.cli.options import AUTO, Settings, SiteName, print_site
+from t1x.cli.options import AUTO, RUNS, WIDTH, Checkpoint, RunsFolder, Settings, SiteName, Step, print_site
 
 
 def gap(
-    checkpoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHECKPOINT",
-            help="A run (folder, name, MLflow id), whose newest weights are meant; a checkpoint's folder; or a policy's.",
-            show_default=False,
-        ),
-    ],
+    checkpoint: Checkpoint,
+    step: Step = None,
     trajectories: Annotated[
-        str | None,
+        Path | None,
         typer.Option(
             "--trajectories",
-            metavar="FILE|STEP",
-            help="A file of stored trials, or a training step of the run; its newest stored step without it.",
+            metavar="FILE",
+            help="A file of stored trials instead of a batch of the run (the newest one without --step).",
             show_default=False,
         ),
     ] = None,
@@ -47,9 +41,7 @@ def gap(
             "--like", metavar="FILE", help="A campaign whose settings are used instead of the run's own.", show_default=False
         ),
     ] = None,
-    runs: Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The runs folder that a run is looked up in.")] = Path(
-        "runs"
-    ),
+    runs: RunsFolder = RUNS,
     site: SiteName = AUTO,
     set: Settings = None,
 ) -> None:
@@ -63,24 +55,26 @@ def gap(
     \b
     Examples:
       t1x gap quickstart-1a2b3c4d-0
-      t1x gap runs/quickstart-1a2b3c4d-0 --trajectories 12 --limit 64
+      t1x gap runs/quickstart-1a2b3c4d-0 --step 12 --limit 64
       t1x gap runs/quickstart-1a2b3c4d-0/checkpoints/step-30 --sample 300 --out gap
       t1x gap my-policy/ --like experiments/quickstart.gin --sample 100
     """
-    if sample is not None and (trajectories is not None or limit is not None):
-        raise ValueError("--sample runs new trials; --trajectories and --limit choose stored ones, so leave either out")
+    if sample is not None and (step or trajectories or limit):
+        raise ValueError("--sample runs new trials; --step, --trajectories and --limit choose stored ones, so leave either out")
+    if step and trajectories:
+        raise ValueError("--step names a batch of the run and --trajectories another file; leave either out")
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out {out}: that isn't a folder")
     from rich.console import Console
 
     from t1x.campaign.gap_report import measure_gap
     from t1x.campaign.gap_source import gap_source
-    from t1x.cli.gap_tables import WIDTH, gap_tables
+    from t1x.cli.gap_tables import gap_tables
 
     console = Console(width=max(WIDTH, Console().width))
     source = gap_source(checkpoint, like=like, site=site, set=set or (), runs=runs, sandboxes=sample is not None)
     print_site(source.campaign.site, chosen=True)
-    report = measure_gap(source, console, trajectories=trajectories, limit=limit, sample=sample)
+    report = measure_gap(source, console, step=step, file=trajectories, limit=limit, sample=sample)
     if out is not None:
         report.write(out)
     for each in gap_tables(report):

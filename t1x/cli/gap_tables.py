@@ -9,9 +9,6 @@ from rich.text import Text
 from t1x.campaign.gap import EXPERTS, Estimate
 from t1x.campaign.gap_report import GapReport
 
-WIDTH = 110
-"""Columns that the tables take at least; a narrow terminal wraps a line by itself."""
-
 
 def gap_tables(report: GapReport) -> Iterator[RenderableType]:
     """Lines and tables, in the order in which they are read."""

@@ -1,5 +1,6 @@
 """Arguments and options that several commands share."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +27,23 @@ EvaluationSettings = Annotated[
         show_default=False,
     ),
 ]
+_RUN = typer.Argument(metavar="RUN", help="A run's folder, its name or how that begins, or its MLflow id.", show_default=False)
+RunName = Annotated[str, _RUN]
+RunNames = Annotated[list[str], _RUN]
+RunsFolder = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The runs folder.")]
+RUNS = Path("runs")
+Checkpoint = Annotated[
+    str,
+    typer.Argument(
+        metavar="CHECKPOINT",
+        help="A run (folder, name, MLflow id), whose newest weights are meant; a checkpoint's folder; or a policy's.",
+        show_default=False,
+    ),
+]
+Step = Annotated[
+    str | None,
+    typer.Option("--step", metavar="STEP", help="A batch of the run: a training step, or warmup-0 and so on.", show_default=False),
+]
 SiteName = Annotated[
     str,
     typer.Option(
@@ -35,6 +53,8 @@ SiteName = Annotated[
         show_default=False,
     ),
 ]
+WIDTH = 130
+"""Columns that a table takes at least: names are to be copied, and a narrow terminal wraps a line by itself."""
 AUTO = "auto"
 """The site that loading chooses itself (`t1x.config.site.AUTO`; not imported, so that --help is instant)."""
 

@@ -5,25 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from t1x.cli.options import HELP
+from t1x.cli.options import HELP, RUNS, WIDTH, RunNames, RunsFolder
 
 if TYPE_CHECKING:
     from t1x.campaign.record import Run
 
 app = typer.Typer(rich_markup_mode=None, help="List, stop and remove runs.", context_settings=HELP, invoke_without_command=True)
 
-Folder = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The runs folder.")]
-Wanted = Annotated[
-    list[str],
-    typer.Argument(metavar="RUN", help="A run's folder, its name or how that begins, or its MLflow id.", show_default=False),
-]
-RUNS = Path("runs")
-WIDTH = 130
-"""Columns that a list takes at least: names are to be copied, and a narrow terminal wraps a line by itself."""
-
 
 @app.callback()
-def _runs(context: typer.Context, runs: Folder = RUNS) -> None:
+def _runs(context: typer.Context, runs: RunsFolder = RUNS) -> None:
     """List, stop and remove runs; without a command, list them.
 
     \b
@@ -38,7 +29,7 @@ def _runs(context: typer.Context, runs: Folder = RUNS) -> None:
 
 
 @app.command(name="list")
-def list_(runs: Folder = RUNS) -> None:
+def list_(runs: RunsFolder = RUNS) -> None:
     """List runs, the newest first: how each stands, how far it is, how much disk it takes, its last score.
 
     \b
@@ -51,8 +42,8 @@ def list_(runs: Folder = RUNS) -> None:
 
 @app.command()
 def stop(
-    wanted: Wanted,
-    runs: Folder = RUNS,
+    wanted: RunNames,
+    runs: RunsFolder = RUNS,
     wait: Annotated[float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait until it has ended.")] = 120.0,
 ) -> None:
     """Stop runs in order: each closes its sandboxes, its tracking and its record, and is waited for.
@@ -84,8 +75,8 @@ def stop(
 
 @app.command()
 def rm(
-    wanted: Wanted,
-    runs: Folder = RUNS,
+    wanted: RunNames,
+    runs: RunsFolder = RUNS,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
 ) -> None:
     """Remove runs: their folders with all weights, and the runs in their tracking store.

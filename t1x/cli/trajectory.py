@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from t1x.cli.options import HELP
-from t1x.cli.runs import RUNS, WIDTH, Folder
+from t1x.cli.options import HELP, RUNS, WIDTH, RunName, RunsFolder, Step
 
 if TYPE_CHECKING:
     from t1x.campaign.record import Run
@@ -15,14 +14,6 @@ if TYPE_CHECKING:
     from t1x.trajectory.stored import StoredTrial
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, context_settings=HELP)
-
-Wanted = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's folder, its name or how that begins, or its MLflow id.", show_default=False)
-]
-Step = Annotated[
-    str | None,
-    typer.Option("--step", metavar="STEP", help="The batch: a training step, or warmup-0 and so on.", show_default=False),
-]
 
 
 @app.callback()
@@ -37,7 +28,7 @@ def _trajectory() -> None:
 
 
 @app.command(name="list")
-def list_(wanted: Wanted, step: Step = None, runs: Folder = RUNS) -> None:
+def list_(wanted: RunName, step: Step = None, runs: RunsFolder = RUNS) -> None:
     """List the trials of a batch, the newest one where none is named.
 
     \b
@@ -57,12 +48,12 @@ def list_(wanted: Wanted, step: Step = None, runs: Folder = RUNS) -> None:
     file = stored_batches(run.folder, step)[-1]
     found = read_summaries(file.path)
     Console(width=max(Console().width, WIDTH)).print(list_table(found))
-    typer.echo(f"{file.path.stem}: {list_summary(found)}; batches: {told(stored_batches(run.folder))}")
+    typer.echo(f"{file.name}: {list_summary(found)}; batches: {told(stored_batches(run.folder))}")
 
 
 @app.command()
 def show(
-    wanted: Wanted,
+    wanted: RunName,
     trial: Annotated[str, typer.Argument(metavar="ID", help="The trial, as `t1x trajectory list` has it.", show_default=False)],
     step: Step = None,
     html: Annotated[
@@ -79,7 +70,7 @@ def show(
         ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All turns and tokens in the terminal, however many.")] = False,
-    runs: Folder = RUNS,
+    runs: RunsFolder = RUNS,
 ) -> None:
     """Show a trial turn by turn: what each prompt added, what was sampled, how likely each token was, and which experts agree.
 
@@ -109,7 +100,7 @@ def show(
     assert stored is not None, "the file has it"
     tokenizer = _tokenizer(run)
     seen = shown(stored, tokenizer, None if policy is None else _chosen(policy, stored, runs))
-    batch = f"{run.folder.name}, {file.path.stem}"
+    batch = f"{run.folder.name}, {file.name}"
     if html is None:
         Console().print(trial_text(seen, batch, all_))
     else:

@@ -18,6 +18,11 @@ class BatchFile:
     step: int
     """Of the warm-up, from 0; of training, from 1."""
 
+    @property
+    def name(self) -> str:
+        """`train-12`."""
+        return self.path.stem
+
 
 def batch_path(run: Path, purpose: str, step: int) -> Path:
     """The file of a batch in the folder of a run."""

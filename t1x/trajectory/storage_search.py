@@ -1,4 +1,4 @@
-"""Finding a stored trial of a run by its id."""
+"""Finding the stored batches and trials of a run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ def stored_batches(run: Path, step: str | None = None) -> list[BatchFile]:
     if step is None:
         return files
     wanted = f"train-{step}" if step.isdigit() else step
-    chosen = [file for file in files if file.path.stem == wanted]
+    chosen = [file for file in files if file.name == wanted]
     if not chosen:
         raise ValueError(f"{run} has kept no batch {wanted}; it has {told(files)}")
     return chosen
@@ -47,5 +47,5 @@ def find_trial(run: Path, trial: str, step: str | None, warn: Callable[[str], No
 
 def told(files: list[BatchFile]) -> str:
     """`warmup-0, train-1, train-2`, of many the first and last ones."""
-    names = [file.path.stem for file in files]
+    names = [file.name for file in files]
     return ", ".join(names if len(names) <= 8 else [*names[:4], "…", *names[-3:]])

@@ -77,11 +77,14 @@ def test_a_faithful_run(write, capsys):
     said = capsys.readouterr().out
     sampled = [sum(len(turn.completion.ids) for turn in trial("x", answers).turns) for answers in (("ls", "cat a.txt"), ("pwd",))]
     table = {line[0]: line[1:] for line in lines(said)}
-    assert table["warmup 0"][:4] == ["1", f"{sampled[0]}", "100 %", "100 %"]
-    assert table["train 1"][:5] == ["3", f"{sum(sampled)}", "100 %", "100 %", "1"]
+    assert table["warmup-0"][:4] == ["1", f"{sampled[0]}", "100 %", "100 %"]
+    assert table["train-1"][:5] == ["3", f"{sum(sampled)}", "100 %", "100 %", "1"]
     assert table["all"][:5] == ["4", f"{sampled[0] + sum(sampled)}", "100 %", "100 %", "2"]
     assert "0 re-tokenized, 0 with a substituted row" in said
     assert "drift in the loss region: 0.0000 %" in said
+    assert main(["audit", "quick-1a-0", "--step", "warmup-0"]) == 0
+    said = capsys.readouterr().out
+    assert ("warmup-0" in said, "train-1" in said) == (True, False)
 
 
 def test_a_violation_is_shown_side_by_side_and_tells_by_the_exit_code(write, capsys):
@@ -114,7 +117,7 @@ def test_a_baseline_stitcher_has_no_violations_to_answer_for(write, capsys):
 def test_routing_that_was_not_kept_is_said(write, capsys):
     write({("train", 1): [trial("a")]}, routing=False)
     assert main(["audit", "quick-1a-0"]) == 0
-    assert "without routing, which wasn't kept: train 1" in capsys.readouterr().out
+    assert "without routing, which wasn't kept: train-1" in capsys.readouterr().out
 
 
 def test_mistakes(write, capsys):
@@ -122,11 +125,11 @@ def test_mistakes(write, capsys):
     assert main(["audit", "slow"]) == 2
     assert "there is no run 'slow' in runs" in capsys.readouterr().err
     assert main(["audit", "quick", "--step", "1"]) == 2
-    assert "holds no trials of training step 1; it has those of train 2" in capsys.readouterr().err
+    assert "has kept no batch train-1; it has train-2" in capsys.readouterr().err
     batch = batch_path(folder, "train", 2)
     batch.write_bytes(batch.read_bytes()[:-50])
     assert main(["audit", "quick"]) == 2
     assert "train-2.parquet" in capsys.readouterr().err
     batch.unlink()
     assert main(["audit", "quick"]) == 2
-    assert "holds no trials; `StoredTrajectories.every` says which are kept" in capsys.readouterr().err
+    assert "has kept no trials; StoredTrajectories says which are kept" in capsys.readouterr().err

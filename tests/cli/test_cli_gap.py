@@ -107,7 +107,7 @@ def test_the_newest_stored_trials_of_a_run_and_all_numbers_and_figures(
 
 def test_other_trials_by_step_by_file_and_only_some(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start, first = str(runs / "toy-1a-0" / "checkpoints" / "start"), str(runs / "toy-1a-0" / "trajectories" / "train-1.parquet")
-    for words in (["--trajectories", "1", "--limit", "2"], ["--trajectories", first, "--limit", "2"]):
+    for words in (["--step", "1", "--limit", "2"], ["--trajectories", first, "--limit", "2"]):
         assert main(["gap", start, *words]) == 0
         said = capsys.readouterr().out
         assert f"weights: {start}/policy\ntrials: 2 stored trials of {first}\n" in said
@@ -123,11 +123,18 @@ def test_new_trials_in_real_sandboxes(runs: Path, sandboxes: Path, capsys: pytes
     ("words", "message"),
     [
         (
-            ["toy-1a-0", "--trajectories", "7"],
-            "has no stored trials of step 7; it has those of steps 1, 2; --sample N runs new ones",
+            ["toy-1a-0", "--step", "7"],
+            "has kept no batch train-7; it has train-1, train-2; --sample N runs new ones",
         ),
         (["toy-1a-0", "--trajectories", "nowhere.parquet"], "nowhere.parquet"),
-        (["toy-1a-0", "--sample", "2", "--limit", "1"], "--sample runs new trials; --trajectories and --limit choose stored ones"),
+        (
+            ["toy-1a-0", "--step", "1", "--trajectories", "a.parquet"],
+            "--step names a batch of the run and --trajectories another file",
+        ),
+        (
+            ["toy-1a-0", "--sample", "2", "--limit", "1"],
+            "--sample runs new trials; --step, --trajectories and --limit choose stored",
+        ),
         (["toy-1a-0", "--out", "file"], "--out file: that isn't a folder"),
         (["toy-2"], "there is no run 'toy-2'"),
         (["policy"], "lies in no run, so nothing says which trainer and tokenizer go with it"),
@@ -155,7 +162,9 @@ def test_a_run_without_stored_trials_says_what_else_there_is(
     for name in ("checkpoints", "config.gin", "run.json"):
         (bare / name).symlink_to(runs / "toy-1a-0" / name)
     assert main(["gap", str(bare)]) == 2
-    assert "has no stored trials; --sample N runs new ones" in " ".join(capsys.readouterr().err.split())
+    assert "has kept no trials; StoredTrajectories says which are kept; --sample N runs new ones" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_ctrl_c_leaves_no_sandbox(runs: Path, sandboxes: Path) -> None:
