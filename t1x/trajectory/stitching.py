@@ -87,7 +87,10 @@ class TokenTrialStitcher:
             )
         if edit.captured or not _adds(turn, edit):
             return None
-        return substitute(chunk.rows, predicts_loss=edit.follow == len(turn.prompt_ids))
+        try:
+            return substitute(chunk.rows, predicts_loss=edit.follow == len(turn.prompt_ids))
+        except RoutingRecordError as error:
+            raise RoutingRecordError(f"turn {turn.index}: {error}") from error
 
     def _check_routing(self, turn: Turn, edit: Edit) -> None:
         """The turn's own capture, and the rows that it leaves to the session's cache."""
