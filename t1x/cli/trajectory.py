@@ -9,9 +9,7 @@ from t1x.cli.options import HELP, RUNS, WIDTH, RunName, RunsFolder, Step
 
 if TYPE_CHECKING:
     from t1x.campaign.record import Run
-    from t1x.model.routing_layout import Experts
     from t1x.text.tokenizer import ChatTokenizer
-    from t1x.trajectory.stored import StoredTrial
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, context_settings=HELP)
 
@@ -98,8 +96,13 @@ def show(
     file = find_trial(run.folder, trial, step, lambda text: typer.echo(f"note: {text}", err=True))
     stored = read_trial(file.path, trial)
     assert stored is not None, "the file has it"
-    tokenizer = _tokenizer(run)
-    seen = shown(stored, tokenizer, None if policy is None else _chosen(policy, stored, runs))
+    chosen = None
+    if policy is not None:
+        from t1x.campaign.checkpoint_evaluation import find_weights
+        from t1x.campaign.chosen_experts import chosen_experts
+
+        chosen = chosen_experts(find_weights(policy, runs).policy, stored)
+    seen = shown(stored, _tokenizer(run), chosen)
     batch = f"{run.folder.name}, {file.name}"
     if html is None:
         Console().print(trial_text(seen, batch, all_))
@@ -115,26 +118,3 @@ def _tokenizer(run: "Run") -> "ChatTokenizer":
     root = load(run.folder / "config.gin").root
     assert isinstance(root, Experiment), "runs are of experiments"
     return root.tokenizer.build()
-
-
-def _chosen(policy: str, trial: "StoredTrial", runs: Path) -> "list[Experts]":
-    """The experts that a policy's router chooses freely on the trial's trajectories."""
-    import torch
-
-    from t1x.campaign.checkpoint_evaluation import find_weights
-    from t1x.model.checkpoint import load_pretrained
-
-    folder = find_weights(policy, runs).policy
-    network = load_pretrained(folder).model
-    chosen = []
-    for stream in trial.trajectories:
-        with torch.inference_mode():
-            ids = torch.from_numpy(stream.token_ids.astype("int64"))
-            experts = network(ids[None]).routed_experts[0, :-1].numpy()
-        if experts.shape != stream.routed_experts.shape:
-            raise ValueError(
-                f"the trial's records have [layers, k] = {list(stream.routed_experts.shape[1:])}, but the policy in {folder} has "
-                f"{list(experts.shape[1:])}; name the weights that it was sampled from"
-            )
-        chosen.append(experts)
-    return chosen
