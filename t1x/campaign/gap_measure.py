@@ -27,7 +27,7 @@ from t1x.model.transformer import MoeTransformer
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.training.batch import Batch
 from t1x.training.trainer import TrainerWorker
-from t1x.trajectory.cut import cut_to
+from t1x.trajectory.cut import fitted
 from t1x.trajectory.records import Trajectory, Turn
 from t1x.trajectory.stitcher import Stitcher
 
@@ -105,15 +105,14 @@ class Measurement:
 
     def _stitched(self, trials: Sequence[Sequence[Turn]], stitcher: Stitcher) -> tuple[Batch, int]:
         """The samples of all trials, and how many of their loss tokens are beyond what the model takes."""
-        layout, longest = self.policy.config.routing_layout, self.policy.config.max_position_embeddings + 1
+        model = self.policy.config
         trajectories, which, lost = list[Trajectory](), list[int](), 0
         for index, turns in enumerate(trials):
-            worker = stitcher.build(self.tokenizer, layout)
+            worker = stitcher.build(self.tokenizer, model.routing_layout)
             for turn in turns:
                 worker.add(turn)
-            whole = worker.finish()
-            found = [trajectory for trajectory in (cut_to(each, longest) for each in whole) if trajectory.loss_mask.any()]
-            lost += sum(int(each.loss_mask[longest:].sum()) for each in whole)
+            found, beyond = fitted(worker.finish(), model.longest_sample)
+            lost += beyond
             trajectories += found
             which += [index] * len(found)
         return Batch(trajectories, np.zeros(len(trials)), np.array(which, np.int64), seed=0), lost

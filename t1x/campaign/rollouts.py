@@ -7,7 +7,7 @@ Invariants:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from t1x.campaign.assembly import TrainingAssembly, named
@@ -25,6 +25,7 @@ from t1x.tasks.demonstrations import Demonstrations
 from t1x.tasks.task import Task
 from t1x.training.batch import Batch
 from t1x.trajectory.audit import Audit, audit
+from t1x.trajectory.cut import fitted
 from t1x.trajectory.stitcher import StitchingError
 
 
@@ -77,6 +78,9 @@ class Rollouts:
                 f"{purpose} rollout {step}: {found.violations} positions aren't what their turns captured. {found.findings[0]}"
             )
         metrics = rollout_metrics(rolled) | found.metrics() | sandboxes.metrics() | clock.metrics()
+        if not campaign.stitcher.faithful:
+            rolled, lost = _fitted(rolled, campaign.model.longest_sample)
+            metrics["fidelity/cut_loss_tokens"] = float(lost)
         return self._learnable(rolled, metrics, stream(campaign.seed, "order", purpose, step))
 
     def _learnable(self, rolled: RolloutBatch, metrics: dict[str, float], seed: int) -> RolledBatch:
@@ -135,6 +139,13 @@ class Rollouts:
         """Goes on from there."""
         for purpose, cursor in self._cursors.items():
             cursor.restore(state[purpose])
+
+
+def _fitted(rolled: RolloutBatch, longest: int) -> tuple[RolloutBatch, int]:
+    """The batch without what the model can't take of its samples, and how many loss tokens that costs."""
+    fits = [fitted(trial.trajectories, longest) for trial in rolled.admitted]
+    admitted = tuple(replace(trial, trajectories=tuple(found)) for trial, (found, _) in zip(rolled.admitted, fits, strict=True))
+    return replace(rolled, admitted=admitted), sum(lost for _, lost in fits)
 
 
 def repeated(trials: Mapping[str, Task], attempts: int) -> Mapping[str, Task]:

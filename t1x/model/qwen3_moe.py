@@ -42,6 +42,11 @@ class Model(Component):
         """How records of its experts look; None where it has none."""
         return None
 
+    @property
+    def longest_sample(self) -> int:
+        """Ids of the longest sample that it can be trained on: the last one is predicted, never read."""
+        return self.max_position_embeddings + 1
+
     def differences(self, wanted: "Model") -> list[str]:
         """What keeps weights of this model from being those of the wanted one: other sizes, or the same ones computed in another
         way."""

@@ -1,8 +1,16 @@
 """Samples that encoding anew made longer than the model takes, cut at their ends as a training pipeline would."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from t1x.trajectory.records import Trajectory
+
+
+def fitted(trajectories: Sequence[Trajectory], longest: int) -> tuple[list[Trajectory], int]:
+    """Those of at most `longest` ids, and how many loss tokens that costs. One that has none left is left out."""
+    cut = [cut_to(trajectory, longest) for trajectory in trajectories]
+    lost = sum(int(trajectory.loss_mask[longest:].sum()) for trajectory in trajectories)
+    return [trajectory for trajectory in cut if trajectory.loss_mask.any()], lost
 
 
 def cut_to(trajectory: Trajectory, length: int) -> Trajectory:

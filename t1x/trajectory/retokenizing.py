@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.text.tokenizer import ChatTokenizer, EncodedText
-from t1x.trajectory.cut import cut_to
 from t1x.trajectory.records import Trajectory, Turn, VersionSpan
 from t1x.trajectory.stitcher import TrialStitcher
 
@@ -28,15 +27,14 @@ Indices = npt.NDArray[np.int64]
 class RetokenizingTrialStitcher:
     """Stitches one trial by another stitcher, whose streams it encodes again."""
 
-    def __init__(self, faithful: TrialStitcher, tokenizer: ChatTokenizer, longest: int | None) -> None:
-        self._faithful, self._tokenizer, self._longest = faithful, tokenizer, longest
+    def __init__(self, faithful: TrialStitcher, tokenizer: ChatTokenizer) -> None:
+        self._faithful, self._tokenizer = faithful, tokenizer
 
     def add(self, turn: Turn) -> None:
         self._faithful.add(turn)
 
     def finish(self) -> list[Trajectory]:
-        made = [retokenize(stream, self._tokenizer) for stream in self._faithful.finish()]
-        return made if self._longest is None else [cut_to(stream, self._longest) for stream in made]
+        return [retokenize(stream, self._tokenizer) for stream in self._faithful.finish()]
 
 
 def retokenize(stream: Trajectory, tokenizer: ChatTokenizer) -> Trajectory:

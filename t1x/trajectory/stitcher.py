@@ -39,9 +39,8 @@ class Stitcher(Component):
     faithful: ClassVar[bool] = True
     """Whether every loss token is what its turn sampled; a campaign stops where the auditor finds otherwise."""
 
-    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None, longest: int | None = None) -> TrialStitcher:
-        """A worker for one trial. `layout` is what every turn's routing record must be; None where turns have none. `longest` is
-        how many ids a sample may have that the stitcher makes longer than what was sampled; None for no bound."""
+    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
+        """A worker for one trial. `layout` is what every turn's routing record must be; None where turns have none."""
         raise NotImplementedError
 
 
@@ -56,7 +55,7 @@ class TokenStitcher(Stitcher):
     dropped_ids: Annotated[int, Field(ge=0)] = 16
     """u: stop and white-space ids at the end of an answer that the next prompt may leave out (report: 16)."""
 
-    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None, longest: int | None = None) -> TrialStitcher:
+    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         from t1x.trajectory.boundary import Bounds
         from t1x.trajectory.stitching import TokenTrialStitcher
 
@@ -67,7 +66,7 @@ class ExactStitcher(Stitcher):
     """`TokenStitcher` for harnesses whose prompts continue the ids that were sampled: any other turn is a `TokenFidelityError`, an
     announced restart too. So a trial is one trajectory, and every token is conditioned on what the engine consumed."""
 
-    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None, longest: int | None = None) -> TrialStitcher:
+    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         from t1x.trajectory.stitching import TokenTrialStitcher
 
         return TokenTrialStitcher(tokenizer, layout, None)
@@ -76,12 +75,11 @@ class ExactStitcher(Stitcher):
 class RetokenizingStitcher(TokenStitcher):
     """The baseline that token-in, token-out replaces (report, section 4.2): a sample is the conversation's text, encoded again, so
     that ids differ from those that were sampled and everything behind them is conditioned on another history. Takes the turns that
-    `TokenStitcher` takes, and makes the same trajectories of them where encoding changes nothing. What becomes longer than the
-    model takes is cut at its end."""
+    `TokenStitcher` takes, and makes the same trajectories of them where encoding changes nothing."""
 
     faithful: ClassVar[bool] = False
 
-    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None, longest: int | None = None) -> TrialStitcher:
+    def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         from t1x.trajectory.retokenizing import RetokenizingTrialStitcher
 
-        return RetokenizingTrialStitcher(super().build(tokenizer, layout), tokenizer, longest)
+        return RetokenizingTrialStitcher(super().build(tokenizer, layout), tokenizer)

@@ -58,6 +58,7 @@ def test_the_baseline_is_reported(sandboxes, tmp_path, capsys):
     (metrics,) = (entry.metrics for entry in read_log(done.folder) if "fidelity/own_turn" in entry.metrics)
     assert metrics["fidelity/own_turn_violations"] > 0
     assert metrics["fidelity/own_turn"] < 1
+    assert metrics["fidelity/cut_loss_tokens"] >= 0
     capsys.readouterr()
     assert main(["audit", str(done.folder)]) == 0
     assert "RetokenizingStitcher is a baseline" in capsys.readouterr().out

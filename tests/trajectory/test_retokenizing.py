@@ -169,16 +169,6 @@ def test_ids_that_encoding_leaves_keep_their_own():
     assert (trajectory.routed_experts[-4:] == faithful.routed_experts[-4:]).all()
 
 
-def test_what_becomes_too_long_is_cut_at_its_end():
-    given = turn(0, "<u> <a>", "a bc <e>")
-    (whole,) = stitch(given)
-    worker = RetokenizingStitcher().build(TOY, LAYOUT, longest=len(whole.token_ids) - 1)
-    worker.add(given)
-    (cut,) = worker.finish()
-    assert cut.token_ids.tolist() == whole.token_ids[:-1].tolist()
-    assert len(cut.routed_experts) == len(cut.token_ids) - 1
-
-
 def test_it_is_a_baseline():
     assert not RetokenizingStitcher.faithful
     assert TokenStitcher.faithful
