@@ -12,8 +12,8 @@ from t1x.trajectory.stored import StoredTrial
 
 @torch.inference_mode()
 def chosen_experts(policy: Path, trial: StoredTrial) -> list[Experts]:
-    """Of each trajectory of N ids [N-1, layers, k], routing freely; `policy` is the folder of the weights. Raises `ValueError` where
-    records are of another shape."""
+    """Of each trajectory of N ids [N-1, layers, k], routing freely; `policy` is the folder of the weights. Raises `ValueError`
+    where records are of another shape."""
     network, chosen = load_pretrained(policy).model, []
     for stream in trial.trajectories:
         ids = torch.from_numpy(stream.token_ids.astype(np.int64))

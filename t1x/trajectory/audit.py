@@ -16,6 +16,5 @@ __all__ = ["Audit", "audit"]
 
 
 def audit(turns: Sequence[Turn], trajectories: Sequence[Trajectory], trial: str = "") -> Audit:
-    """Audits one trial, whose id the findings get. Turns are assigned to trajectories by the boundaries alone: the first trajectory
-    has one turn more than boundaries, every other as many."""
+    """Audits one trial, whose id the findings get. Turns are assigned to trajectories by the boundaries alone."""
     return TrialAudit(turns, trajectories, trial).found()

@@ -1,6 +1,7 @@
 """Which positions of a stream are whose, as the auditor sees it."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,13 @@ from t1x.trajectory.records import Trajectory, Turn
 
 Span = tuple[int, int]
 """[start, stop)"""
-Ids = tuple[int, ...]
+
+
+def turns_of(turns: Sequence[Turn], trajectories: Sequence[Trajectory]) -> list[Sequence[Turn]]:
+    """Those of each trajectory, and at last those that belong to none. The boundaries tell: the first trajectory has one turn more
+    than boundaries, every other as many."""
+    ends = np.cumsum([len(stream.boundaries) + (index == 0) for index, stream in enumerate(trajectories)], dtype=np.int64)
+    return [turns[start:stop] for start, stop in pairwise([0, *ends.tolist(), len(turns)])]
 
 
 def lengths_agree(stream: Trajectory) -> bool:

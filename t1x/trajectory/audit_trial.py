@@ -6,12 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from t1x.model.routing_layout import Experts
-from t1x.trajectory.audit_alignment import Ids, Span, aligned, common_prefix, lengths_agree, loss_spans, turn_at, versions_of
-from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, worst
+from t1x.trajectory.audit_alignment import Span, aligned, common_prefix, lengths_agree, loss_spans, turn_at, turns_of, versions_of
+from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, detail, engine_ids, worst
 from t1x.trajectory.audit_record import Audit
+from t1x.trajectory.audit_rows import rows_detail, rows_of_loss_positions, rows_of_tokens
 from t1x.trajectory.audit_session import AuditedSession
-from t1x.trajectory.invariants import rows_of_loss_positions, rows_of_tokens
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 
 
@@ -19,17 +18,15 @@ class TrialAudit:
     """Walks once through a trial; `found` is its audit."""
 
     def __init__(self, turns: Sequence[Turn], trajectories: Sequence[Trajectory], trial: str) -> None:
-        self._trial, self._stream_index = trial, 0
+        self._trial = trial
         self._counts: Counter[str] = Counter()
         self._boundaries: Counter[Boundary] = Counter()
         self._findings: list[Finding] = []
-        session, first = AuditedSession(), 0
-        for index, stream in enumerate(trajectories):
-            self._stream_index = index
-            last = first + len(stream.boundaries) + (index == 0)
-            self._audit_stream(turns[first:last], stream, session)
-            first = last
-        for turn in turns[first:]:
+        session = AuditedSession()
+        *parts, left = turns_of(turns, trajectories)
+        for own, stream in zip(parts, trajectories, strict=True):
+            self._audit_stream(own, stream, session)
+        for turn in left:
             self._missing(turn, None, 0, 0, len(turn.completion.ids))
 
     def found(self) -> Audit:
@@ -89,8 +86,8 @@ class TrialAudit:
             if differs.any():
                 at = int(differs.argmax())
                 place, offset = int(at_stream[at]), int(offsets[at])
-                detail = _detail(kind, stream, place, turn, offset, versions)
-                self._report(kind, turn, stream, place, first + offset, int(np.count_nonzero(differs)), detail)
+                said = detail(kind, stream, place, turn, offset, versions)
+                self._report(kind, turn, stream, place, first + offset, int(np.count_nonzero(differs)), said)
                 wrong |= differs
         self._count(own_turn_violations=int(np.count_nonzero(wrong)), retokenized=int(np.count_nonzero(checks[0][1])))
 
@@ -132,8 +129,8 @@ class TrialAudit:
             at = first + int(wrong.argmax())
             captured_row = None if captured is None else captured[at - first]
             self._count(misplaced_rows=int(np.count_nonzero(wrong)))
-            detail = _rows_detail(stream.routed_experts[at], captured_row)
-            self._report(Kind.ROW, turn, stream, at, at + shift, int(np.count_nonzero(wrong)), detail)
+            said = rows_detail(stream.routed_experts[at], captured_row)
+            self._report(Kind.ROW, turn, stream, at, at + shift, int(np.count_nonzero(wrong)), said)
 
     def _loose_logprobs(self, turns: Sequence[Turn], stream: Trajectory, spans: Sequence[Span | None]) -> None:
         loose = (stream.logprobs != 0) & ~stream.loss_mask
@@ -141,8 +138,8 @@ class TrialAudit:
             at = int(loose.argmax())
             turn = turn_at(turns, spans, at)
             self._count(own_turn_violations=int(np.count_nonzero(loose)))
-            detail = f"context has {stream.logprobs[at]:.6g}"
-            self._report(Kind.LOGPROB, turn, stream, at, at, int(np.count_nonzero(loose)), detail)
+            said = f"context has {stream.logprobs[at]:.6g}"
+            self._report(Kind.LOGPROB, turn, stream, at, at, int(np.count_nonzero(loose)), said)
 
     def _substitutions(self, turns: Sequence[Turn], stream: Trajectory, spans: Sequence[Span | None]) -> None:
         """Eq. 14 for every row that is said to be substituted."""
@@ -168,11 +165,11 @@ class TrialAudit:
             self._report(Kind.MISSING, turn, stream, at, offset + (len(turn.prompt_ids) if turn else 0), count)
 
     def _report(
-        self, kind: Kind, turn: Turn | None, stream: Trajectory | None, at: int, engine_at: int, count: int, detail: str = ""
+        self, kind: Kind, turn: Turn | None, stream: Trajectory | None, at: int, engine_at: int, count: int, said: str = ""
     ) -> None:
         ids = () if stream is None else tuple(stream.token_ids[max(0, at - BEFORE) : at + AFTER].tolist())
-        engine, number = (_engine(turn, engine_at), turn.index) if turn else ((), -1)
-        self._findings.append(Finding(kind, self._trial, number, at, count, ids, engine, engine_at, self._stream_index, detail))
+        engine, number = (engine_ids(turn, engine_at), turn.index) if turn else ((), -1)
+        self._findings.append(Finding(kind, self._trial, number, at, count, ids, engine, engine_at, said))
 
 
 def _place_of_nothing(turns: Sequence[Turn], number: int, stream: Trajectory, behind: int | None) -> Span | None:
@@ -189,33 +186,3 @@ def _place_of_nothing(turns: Sequence[Turn], number: int, stream: Trajectory, be
     else:
         return None
     return (at, at) if (behind or 0) <= at <= len(stream.token_ids) else None
-
-
-def _engine(turn: Turn, at: int) -> Ids:
-    """A window on T_i."""
-    m = len(turn.prompt_ids)
-    start, stop = max(0, at - BEFORE), at + AFTER
-    parts = turn.prompt_ids[start:stop], turn.completion.ids[max(0, start - m) : max(0, stop - m)]
-    return tuple(np.concatenate(parts).tolist())
-
-
-def _detail(kind: Kind, stream: Trajectory, place: int, turn: Turn, offset: int, versions: npt.NDArray[np.int64]) -> str:
-    """The stream's value at a place, and the turn's of the sampled id that goes with it; empty where they are ids."""
-    done = turn.completion
-    if kind is Kind.LOGPROB:
-        return f"the stream has {stream.logprobs[place]:.6g}, the turn {done.logprobs[offset]:.6g}"
-    if kind is Kind.VERSION:
-        return f"the stream has version {versions[place]}, the turn {done.version}"
-    if kind is Kind.ROUTING:
-        row = len(turn.prompt_ids) + offset - 1 - done.routing_start
-        captured = done.routing[row] if 0 <= row < len(done.routing) else None
-        return _rows_detail(stream.routed_experts[place - 1] if place else None, captured)
-    return ""
-
-
-def _rows_detail(row: Experts | None, captured: Experts | None) -> str:
-    """The first layer in which two rows [layers, k] differ."""
-    if captured is None or row is None:
-        return "no turn captured this row" if captured is None else "no row predicts the first token"
-    layer = int((row != captured).any(axis=1).argmax())
-    return f"layer {layer}: the stream has {row[layer].tolist()}, the turn captured {captured[layer].tolist()}"

@@ -1,4 +1,5 @@
-"""The invariants of routing alignment (report, section 12.3) as named checks, used by whoever could break them.
+"""The invariants of routing alignment (report, section 12.3) as named checks, used by whoever could break them. The fourth
+and the sixth are the auditor's own (`audit_rows.py`).
 
 A check of a whole answers with what is wrong, "" where it holds; one of rows with flags, true where a row breaks it. None raises:
 who asks knows whose fault it is.
@@ -31,7 +32,7 @@ def rows_of_a_turn(turn: Turn) -> str:
 
 def cached_rows(served: Experts, captured: Experts) -> Flags:
     """2. Rows [n, layers, k] that a cache served for a shared prefix equal those captured before."""
-    return _differ(served, captured)
+    return np.asarray((served != captured).any(axis=(1, 2)))
 
 
 def stitched_rows(stream: Trajectory) -> str:
@@ -46,15 +47,6 @@ def stitched_rows(stream: Trajectory) -> str:
     )
 
 
-def rows_of_tokens(stream: Trajectory, rows: slice, captured: Experts | None, ids: npt.NDArray[np.int32]) -> Flags:
-    """4. Row j goes with token j and predicts token j + 1: the stream's `rows` are those `captured` for the `ids` that stand there.
-    No row goes where nothing was captured."""
-    here = stream.routed_experts[rows]
-    if captured is None or captured.shape != here.shape:
-        return np.ones(len(here), np.bool_)
-    return _differ(here, captured) | (stream.token_ids[rows] != ids)
-
-
 def one_sharding(
     sharding: Sharding, tokens: Mapping[Rank, npt.NDArray[np.int32]], rows: Mapping[Rank, Experts], samples: Sequence[Trajectory]
 ) -> str:
@@ -64,19 +56,6 @@ def one_sharding(
             if not np.array_equal(getattr(sample, name), back):
                 return f"sample {index}: un-sharding doesn't give its {name} back"
     return ""
-
-
-def rows_of_loss_positions(rows: Experts, positions: npt.NDArray[np.int64], turn: Turn, offsets: npt.NDArray[np.int64]) -> Flags:
-    """6. The row that predicts a loss position comes from the turn, and so from the version, that sampled it. `positions` [n] of
-    the stream whose `rows` these are hold the turn's sampled ids at `offsets` [n]."""
-    done = turn.completion
-    first = len(turn.prompt_ids) - 1 - done.routing_start
-    if not len(positions):
-        return np.zeros(0, np.bool_)
-    there = first + offsets
-    if positions[0] < 1 or there[0] < 0 or there[-1] >= len(done.routing) or done.routing.shape[1:] != rows.shape[1:]:
-        return np.ones(len(positions), np.bool_)
-    return _differ(_taken(rows, positions - 1), _taken(done.routing, there))
 
 
 def same_rows_in_both_passes(denominator: Sequence[Experts | None], numerator: Sequence[Experts | None]) -> str:
@@ -95,12 +74,3 @@ def free_pass(experts: npt.NDArray[np.integer], logits: npt.NDArray[np.floating]
     largest = np.sort(logits, axis=1)[:, logits.shape[1] - experts.shape[1] :]
     differs = (chosen != largest).any(axis=1)
     return f"row {int(differs.argmax())}: its experts aren't those of its own largest logits" if differs.any() else ""
-
-
-def _taken(rows: Experts, at: npt.NDArray[np.int64]) -> Experts:
-    """A view where the places are neighbours."""
-    return rows[at[0] : at[-1] + 1] if at[-1] - at[0] + 1 == len(at) else rows[at]
-
-
-def _differ(rows: Experts, others: Experts) -> Flags:
-    return (rows != others).any(axis=(1, 2))

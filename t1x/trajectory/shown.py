@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from t1x.model.routing_layout import Experts
 from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.audit_alignment import Span, loss_spans, turns_of
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 from t1x.trajectory.storage_copies import common_prefix
 from t1x.trajectory.stored import StoredTrial
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,33 +85,28 @@ def shown(trial: StoredTrial, tokenizer: ChatTokenizer, chosen: Sequence[Experts
     return ShownTrial(trial, tuple(turns), True, chosen is not None)
 
 
-def _divided(trial: StoredTrial) -> list[tuple[Trajectory, tuple[Turn, ...], list[Span]]] | None:
+def _divided(trial: StoredTrial) -> list[tuple[Trajectory, Sequence[Turn], list[Span]]] | None:
     """Each trajectory with its turns and where in it these sampled; None where that can't be told."""
-    parts, first = [], 0
-    for index, stream in enumerate(trial.trajectories):
-        last = first + len(stream.boundaries) + (index == 0)
-        spans = _spans(stream.loss_mask, [len(turn.completion.ids) for turn in trial.turns[first:last]])
+    streams, parts = trial.trajectories, []
+    if not streams or 1 + sum(len(stream.boundaries) for stream in streams) != len(trial.turns):
+        return None
+    for stream, own in zip(streams, turns_of(trial.turns, streams), strict=False):
+        spans = _spans(stream.loss_mask, own)
         if spans is None:
             return None
-        parts.append((stream, trial.turns[first:last], spans))
-        first = last
-    return parts if parts and first == len(trial.turns) else None
+        parts.append((stream, own, spans))
+    return parts
 
 
-def _spans(mask: npt.NDArray[np.bool_], sampled: list[int]) -> list[Span] | None:
-    """Where each turn's own tokens are: by their number where that fits, else an unbroken run of loss tokens a turn."""
-    positions = np.flatnonzero(mask)
-    if len(positions) == sum(sampled):
-        own = [each.tolist() for each in np.split(positions, np.cumsum(sampled)[:-1])]
-    else:
-        own = [each.tolist() for each in np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1)]
-    whole = all(not each or each[-1] - each[0] == len(each) - 1 for each in own)
-    if not whole or [bool(each) for each in own] != [count > 0 for count in sampled]:
+def _spans(mask: npt.NDArray[np.bool_], turns: Sequence[Turn]) -> list[Span] | None:
+    """Where each turn's own tokens are; one that sampled nothing stands behind the turn before it, or at the end."""
+    found = loss_spans(mask, [len(turn.completion.ids) for turn in turns])
+    if found is None:
         return None
     spans: list[Span] = []
-    for number, each in enumerate(own):
-        nothing = len(mask) if number == len(own) - 1 else spans[-1][1] if spans else 0
-        spans.append((each[0], each[-1] + 1) if each else (nothing, nothing))
+    for number, span in enumerate(found):
+        nothing = len(mask) if number == len(found) - 1 else spans[-1][1] if spans else 0
+        spans.append(span or (nothing, nothing))
     return spans if not spans or spans[-1][1] == len(mask) else None
 
 

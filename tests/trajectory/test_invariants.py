@@ -19,7 +19,7 @@ from t1x.training.batch import Batch
 from t1x.training.optimizer import Adam
 from t1x.training.ppo import PPO
 from t1x.training.trainer import TorchTrainer
-from t1x.trajectory import invariants
+from t1x.trajectory import audit_rows, invariants
 from t1x.trajectory.routing import padding_rows
 from t1x.trajectory.stitcher import RoutingRecordError
 
@@ -85,15 +85,15 @@ def test_rows_of_tokens():
     (stream,) = stitch(turns)
     prompt, captured = turns[0].prompt_ids, turns[0].completion.routing
     every = slice(0, len(prompt) - 1)
-    assert not invariants.rows_of_tokens(stream, every, captured[every], prompt[every]).any()
-    shifted = invariants.rows_of_tokens(stream, slice(1, len(prompt)), captured[every], prompt[every])
+    assert not audit_rows.rows_of_tokens(stream, every, captured[every], prompt[every]).any()
+    shifted = audit_rows.rows_of_tokens(stream, slice(1, len(prompt)), captured[every], prompt[every])
     assert shifted.all(), "row j goes with token j"
     other = with_rows(stream, 1, stream.routed_experts[1, :, ::-1])
-    assert invariants.rows_of_tokens(other, every, captured[every], prompt[every]).tolist() == [False, True, False]
+    assert audit_rows.rows_of_tokens(other, every, captured[every], prompt[every]).tolist() == [False, True, False]
     ids = prompt.copy()
     ids[2] += 1
-    assert invariants.rows_of_tokens(stream, every, captured[every], ids[every]).tolist() == [False, False, True]
-    assert invariants.rows_of_tokens(stream, every, None, prompt[every]).all()
+    assert audit_rows.rows_of_tokens(stream, every, captured[every], ids[every]).tolist() == [False, False, True]
+    assert audit_rows.rows_of_tokens(stream, every, None, prompt[every]).all()
 
 
 @given(plans, st.integers(0, 9), st.integers(1, 3), st.integers(1, 3))
@@ -118,12 +118,12 @@ def test_rows_of_loss_positions():
     (stream,) = stitch(turns)
     start, turn = len(turns[1].prompt_ids), turns[1]
     positions, offsets = start + np.arange(2), np.arange(2)
-    assert not invariants.rows_of_loss_positions(stream.routed_experts, positions, turn, offsets).any()
+    assert not audit_rows.rows_of_loss_positions(stream.routed_experts, positions, turn, offsets).any()
     of_another_turn = change(turn, routing=rows(np.random.default_rng(7), len(turn.completion.routing), LAYOUT))
-    assert invariants.rows_of_loss_positions(stream.routed_experts, positions, of_another_turn, offsets).all()
+    assert audit_rows.rows_of_loss_positions(stream.routed_experts, positions, of_another_turn, offsets).all()
     other = with_rows(stream, start, stream.routed_experts[start, :, ::-1])
-    assert invariants.rows_of_loss_positions(other.routed_experts, positions, turn, offsets).tolist() == [False, True]
-    assert invariants.rows_of_loss_positions(stream.routed_experts, positions, change(turn, routing_start=99), offsets).all()
+    assert audit_rows.rows_of_loss_positions(other.routed_experts, positions, turn, offsets).tolist() == [False, True]
+    assert audit_rows.rows_of_loss_positions(stream.routed_experts, positions, change(turn, routing_start=99), offsets).all()
 
 
 MODEL = Qwen3Moe(
