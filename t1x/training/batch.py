@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.harness.records import EndedBy
-from t1x.model.routing_layout import Experts, RoutingLayout
+from t1x.model.routing_layout import RoutingLayout
 from t1x.rollout.records import Trial
 from t1x.trajectory.invariants import stitched_rows
 from t1x.trajectory.records import Trajectory
-from t1x.trajectory.routing import repeated_expert
+from t1x.trajectory.routing import record_flaw
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Batch:
         are looked at once, however many passes replay them."""
         if layout not in self._replayable_by:
             for index, trajectory in enumerate(self.trajectories):
-                if flaw := _record_flaw(trajectory.routed_experts, layout):
+                if flaw := record_flaw(trajectory.routed_experts, layout):
                     raise ValueError(f"sample {index}: {flaw}")
             self._replayable_by.add(layout)
 
@@ -137,21 +137,6 @@ def _flaw(trajectory: Trajectory, like: Trajectory) -> str:
     if not trajectory.temperature > 0:
         return f"sampled at temperature {trajectory.temperature}; training needs one above 0"
     return ""
-
-
-def _record_flaw(rows: Experts, layout: RoutingLayout) -> str:
-    """What keeps routing rows [N, layers, k] from being replayed, "" where nothing does."""
-    if rows.shape[1:] != (layout.layers, layout.k):
-        return f"routing rows of [layers, k] = {list(rows.shape[1:])}, the model has {[layout.layers, layout.k]}"
-    if rows.size and rows.max() >= layout.experts:
-        row, layer, _ = np.argwhere(rows >= layout.experts)[0]
-    elif (repeated := repeated_expert(rows)) is not None:
-        row, layer = repeated
-    else:
-        return ""
-    return (
-        f"routing row {row}, layer {layer} holds {rows[row, layer].tolist()}, not {layout.k} distinct experts of {layout.experts}"
-    )
 
 
 def _versions(trajectory: Trajectory) -> npt.NDArray[np.int64]:

@@ -41,6 +41,21 @@ def check_record(turn: Turn, layout: RoutingLayout | None, earlier: Experts | No
         _check_experts(turn, layout, known)
 
 
+def record_flaw(rows: Experts, layout: RoutingLayout, first: int = 0) -> str:
+    """What keeps rows [n, layers, k] of the positions from `first` on from being replayed by a model of this layout, "" where
+    nothing does."""
+    if rows.shape[1:] != (layout.layers, layout.k):
+        return f"routing rows of [layers, k] = {list(rows.shape[1:])}, the model has {[layout.layers, layout.k]}"
+    if layout.experts <= np.iinfo(rows.dtype).max and rows.size and rows.max() >= layout.experts:
+        row, layer, _ = np.argwhere(rows >= layout.experts)[0]
+        return f"position {first + row}, layer {layer}: {rows[row, layer].tolist()} of {layout.experts} experts"
+    if (found := repeated_expert(rows)) is not None:
+        row, layer = found
+        zeros = "; nothing was recorded for that layer" if not rows[row, layer].any() else ""
+        return f"position {first + row}, layer {layer}: experts {rows[row, layer].tolist()} aren't distinct{zeros}"
+    return ""
+
+
 def substitute(rows: Experts, predicts_loss: bool) -> Experts:
     """The row [1, layers, k] behind `rows` [n, layers, k], where no turn captured it: R[n] <- R[n-1] (Eq. 14). Raises
     `RoutingRecordError` where it predicts a loss token, or no row stands before it."""
@@ -107,19 +122,14 @@ def _check_served(turn: Turn, again: Experts, earlier: Experts) -> None:
         raise _refused(
             turn,
             f"position {turn.completion.routing_start + row}, layer {layer}: the cache served {again[row, layer].tolist()}, but "
-            f" {earlier[row, layer].tolist()} were captured before; the cache isn't of this session's ids and policy version",
+            f"{earlier[row, layer].tolist()} were captured before; the cache isn't of this session's ids and policy version",
         )
 
 
 def _check_experts(turn: Turn, layout: RoutingLayout, known: int) -> None:
     rows, first = turn.completion.routing[known:], turn.completion.routing_start + known
-    if layout.experts <= np.iinfo(layout.dtype).max and rows.size and rows.max() >= layout.experts:
-        row, layer, _ = np.argwhere(rows >= layout.experts)[0]
-        raise _refused(turn, f"position {first + row}, layer {layer}: {rows[row, layer].tolist()} of {layout.experts} experts")
-    if (found := repeated_expert(rows)) is not None:
-        row, layer = found
-        zeros = "; nothing was recorded for that layer" if not rows[row, layer].any() else ""
-        raise _refused(turn, f"position {first + row}, layer {layer}: experts {rows[row, layer].tolist()} aren't distinct{zeros}")
+    if flaw := record_flaw(rows, layout, first):
+        raise _refused(turn, flaw)
     if layout.k == 1 and len(rows) >= UNLIKELY and not (used := rows.any(axis=(0, 2))).all():
         raise _refused(
             turn,

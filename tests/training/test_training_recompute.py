@@ -105,9 +105,9 @@ def test_a_pass_whose_rows_are_not_consumed_stops_the_update(make, make_batch, m
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([1, 1], "sample 2: routing row 3, layer 1 holds [1, 1], not 2 distinct experts of 6"),
-        ([1, 6], "sample 2: routing row 3, layer 1 holds [1, 6], not 2 distinct experts of 6"),
-        ([0, 0], "sample 2: routing row 3, layer 1 holds [0, 0], not 2 distinct experts of 6"),
+        ([1, 1], "sample 2: position 3, layer 1: experts [1, 1] aren't distinct"),
+        ([1, 6], "sample 2: position 3, layer 1: [1, 6] of 6 experts"),
+        ([0, 0], "sample 2: position 3, layer 1: experts [0, 0] aren't distinct; nothing was recorded for that layer"),
     ],
 )
 def test_records_that_cannot_be_replayed_are_refused_by_place(make, make_batch, mode, rows, said) -> None:
