@@ -36,7 +36,7 @@ from t1x.training.grpo import GRPO
 from t1x.training.optimizer import Adam
 from t1x.training.trainer import TorchTrainer, TrainerWorker
 from t1x.trajectory.records import Trajectory, VersionSpan
-from t1x.trajectory.storage import TrialWriter
+from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
 
 ROLLOUT = Path(__file__).parent / "data" / "quickstart_rollout.npz"

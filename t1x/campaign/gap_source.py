@@ -19,7 +19,7 @@ from t1x.model.transformer import MoeTransformer
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 from t1x.text.tokenizer import ChatTokenizer
-from t1x.trajectory.storage import read_trials
+from t1x.trajectory.storage_reader import read_trials
 from t1x.trajectory.storage_search import stored_batches
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from t1x.harness.records import EndedBy
 from t1x.trajectory.audit import Audit, audit
-from t1x.trajectory.storage import read_header, read_trials
 from t1x.trajectory.storage_folder import BatchFile
+from t1x.trajectory.storage_reader import read_header, read_trials
 from t1x.trajectory.storage_search import stored_batches
 
 

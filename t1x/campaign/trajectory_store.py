@@ -12,8 +12,8 @@ from pathlib import Path
 
 from t1x.campaign.stored_trajectories import StoredTrajectories
 from t1x.rollout.records import Trial
-from t1x.trajectory.storage import TrialWriter, remove_interrupted
 from t1x.trajectory.storage_folder import FOLDER, batch_files, batch_path
+from t1x.trajectory.storage_writer import TrialWriter, remove_interrupted
 from t1x.trajectory.stored import StoredTrial
 
 

@@ -39,7 +39,7 @@ def list_(wanted: RunName, step: Step = None, runs: RunsFolder = RUNS) -> None:
 
     from t1x.campaign.find_run import find_run
     from t1x.cli.trajectory_text import list_summary, list_table
-    from t1x.trajectory.storage import read_summaries
+    from t1x.trajectory.storage_reader import read_summaries
     from t1x.trajectory.storage_search import stored_batches, told
 
     run = find_run(wanted, runs)
@@ -87,7 +87,7 @@ def show(
     from t1x.cli.trajectory_page import trial_page
     from t1x.cli.trajectory_text import trial_text
     from t1x.trajectory.shown import shown
-    from t1x.trajectory.storage import read_trial
+    from t1x.trajectory.storage_reader import read_trial
     from t1x.trajectory.storage_search import find_trial
 
     if html is not None and html.exists():

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from t1x.model.routing_layout import Experts
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.audit_alignment import Span, loss_spans, turns_of
+from t1x.trajectory.prefix import common_prefix
 from t1x.trajectory.records import Boundary, Trajectory, Turn
-from t1x.trajectory.storage_copies import common_prefix
 from t1x.trajectory.stored import StoredTrial
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from t1x.trajectory.prefix import common_prefix
+
 Rows = npt.NDArray[Any]
 
 CANDIDATES = 16
@@ -61,18 +63,6 @@ def find_copies(rows: Rows, source: Rows) -> Copies:
         at += count
     copies = Copies(np.array(parts, np.int64), np.concatenate([rows[:0], *(rows[each] for each in left)]))
     return copies if np.array_equal(copies.rows(source), rows) else whole  # else two rows have one hash
-
-
-def common_prefix(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> int:
-    """How many first elements of two one-dimensional arrays are the same. Looks no more than twice as far as that."""
-    n, seen, step = min(len(one), len(other)), 0, 64
-    while seen < n:
-        until = min(n, seen + step)
-        differs = one[seen:until] != other[seen:until]
-        if differs.any():
-            return seen + int(np.argmax(differs))
-        seen, step = until, 2 * step
-    return n
 
 
 def _count(part: tuple[int, int]) -> int:

@@ -7,92 +7,29 @@ Invariants:
   rows of a trajectory are those of its turns.
 """
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from t1x.engine.protocol import Completion
 from t1x.text.tokenizer import EncodedText, RenderedPrompt
+from t1x.trajectory.prefix import common_prefix
 from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
-from t1x.trajectory.storage_copies import Copies, Rows, common_prefix, find_copies
+from t1x.trajectory.storage_check import check
+from t1x.trajectory.storage_copies import Copies, Rows, find_copies
+from t1x.trajectory.storage_table import Row, frozen
 from t1x.trajectory.stored import StoredTrial
-
-Row = dict[str, Any]
-
-_IDS, _NUMBERS = pa.list_(pa.int32()), pa.list_(pa.int64())
-_EXPERTS = pa.struct(
-    [("rows", pa.int64()), ("layers", pa.int64()), ("k", pa.int64()), ("bytes", pa.int64()), ("data", pa.large_binary())]
-)
-_RENDERED = pa.struct(
-    [
-        ("kept_text", pa.int64()),
-        ("text", pa.large_binary()),
-        ("kept_ids", pa.int64()),
-        ("ids", _IDS),
-        ("kept_starts", pa.int64()),
-        ("starts", _IDS),
-        ("answer", _NUMBERS),
-    ]
-)
-_TURN = pa.struct(
-    [
-        ("index", pa.int64()),
-        ("kept", pa.int64()),
-        ("prompt_ids", _IDS),
-        ("ids", _IDS),
-        ("logprobs", pa.list_(pa.float32())),
-        ("routing", _EXPERTS),
-        ("routing_start", pa.int64()),
-        ("cached_tokens", pa.int64()),
-        ("placeholder_tokens", pa.int64()),
-        ("finish_reason", pa.string()),
-        ("version", pa.int64()),
-        ("temperature", pa.float64()),
-        ("restarted", pa.bool_()),
-        ("rendered", _RENDERED),
-    ]
-)
-_TRAJECTORY = pa.struct(
-    [
-        ("token_ids", _IDS),
-        ("loss_mask", pa.list_(pa.bool_())),
-        ("logprobs", pa.list_(pa.float32())),
-        ("routing", _EXPERTS),
-        ("routing_parts", _NUMBERS),
-        ("versions", _NUMBERS),
-        ("boundaries", pa.list_(pa.string())),
-        ("temperature", pa.float64()),
-        ("substituted_rows", _NUMBERS),
-    ]
-)
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("task", pa.string()),
-        ("ended_by", pa.string()),
-        ("reward", pa.float64()),
-        ("resolved", pa.bool_()),
-        ("turns", pa.list_(_TURN)),
-        ("trajectories", pa.list_(_TRAJECTORY)),
-        ("checksum", pa.binary()),
-    ]
-)
-"""`kept` ids of a turn's prompt are the first ones of the turn before (its prompt and completion), `prompt_ids` those that follow;
-`kept_text`, `kept_starts`: as many characters, starts as in the rendered prompt before; `kept_ids`: of the turn's own prompt."""
 
 
 def to_row(trial: StoredTrial, routing: bool = True) -> Row:
     """The row of a trial; without `routing` all its records have 0 layers. Raises `ValueError` where streams disagree."""
     if not routing:
         trial = _without_routing(trial)
-    _check(trial)
+    check(trial)
     captured = [turn.completion.routing for turn in trial.turns]
     source = _joined(captured)
     return {
@@ -112,27 +49,8 @@ def from_row(row: Row) -> StoredTrial:
     source = _joined([turn.completion.routing for turn in turns])
     trajectories = tuple(_trajectory(each, source) for each in row["trajectories"])
     trial = StoredTrial(row["id"], row["task"], row["ended_by"], row["reward"], row["resolved"], turns, trajectories)
-    _check(trial)
+    check(trial)
     return trial
-
-
-def checksum(row: Row) -> bytes:
-    """Of everything in a row but its own."""
-    hashed = hashlib.sha256()
-    for piece in _pieces({name: value for name, value in row.items() if name != "checksum"}):
-        hashed.update(piece)
-    return hashed.digest()
-
-
-def to_table(rows: list[Row]) -> pa.Table:
-    """Rows with their checksums."""
-    return pa.Table.from_pylist([{**row, "checksum": checksum(row)} for row in rows], SCHEMA)
-
-
-def from_table(table: pa.Table) -> list[Row]:
-    """Rows of a table. Arrays are read-only views of its memory."""
-    columns = {name: _values(table[name].combine_chunks()) for name in table.column_names}
-    return [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
 
 
 def _turn_rows(turns: tuple[Turn, ...]) -> Iterator[Row]:
@@ -202,8 +120,8 @@ def _rendered(row: Row, before: RenderedPrompt | None, prompt: npt.NDArray[np.in
     starts = before.encoded.starts if before else np.array([], np.int32)
     encoded = EncodedText(
         text=_first(text, row["kept_text"]) + row["text"].decode("utf-8", "surrogatepass"),
-        ids=_frozen(np.concatenate([_first(prompt, row["kept_ids"]), row["ids"]])),
-        starts=_frozen(np.concatenate([_first(starts, row["kept_starts"]), row["starts"]])),
+        ids=frozen(np.concatenate([_first(prompt, row["kept_ids"]), row["ids"]])),
+        starts=frozen(np.concatenate([_first(starts, row["kept_starts"]), row["starts"]])),
     )
     answer = row["answer"].tolist()
     if len(answer) not in (0, 2):
@@ -232,7 +150,7 @@ def _trajectory(row: Row, source: Rows) -> Trajectory:
         token_ids=row["token_ids"],
         loss_mask=row["loss_mask"],
         logprobs=row["logprobs"],
-        routed_experts=_frozen(Copies(row["routing_parts"].reshape(-1, 2), _experts(row["routing"])).rows(source)),
+        routed_experts=frozen(Copies(row["routing_parts"].reshape(-1, 2), _experts(row["routing"])).rows(source)),
         versions=tuple(VersionSpan(*span) for span in row["versions"].reshape(-1, 3).tolist()),
         boundaries=tuple(Boundary(name) for name in row["boundaries"]),
         temperature=row["temperature"],
@@ -264,73 +182,6 @@ def _without_routing(trial: StoredTrial) -> StoredTrial:
     return replace(trial, turns=tuple(turns), trajectories=tuple(streams))
 
 
-def _check(trial: StoredTrial) -> None:
-    """Shapes and types of everything, as the records' docstrings have them. Raises `ValueError`."""
-    for number, turn in enumerate(trial.turns):
-        done, where = turn.completion, f"turn {number}"
-        _is(turn.prompt_ids, np.int32, len(turn.prompt_ids), f"{where}: prompt_ids")
-        _is(done.ids, np.int32, len(done.ids), f"{where}: ids")
-        _is(done.logprobs, np.float32, len(done.ids), f"{where}: logprobs")
-        _is_routing(done.routing, len(turn.prompt_ids) + len(done.ids) - 1 - done.routing_start, where)
-        if turn.rendered is not None:
-            encoded = turn.rendered.encoded
-            _is(encoded.ids, np.int32, len(encoded.ids), f"{where}: rendered ids")
-            _is(encoded.starts, np.int32, len(encoded.ids), f"{where}: starts of the rendered ids")
-    for number, stream in enumerate(trial.trajectories):
-        n, where = len(stream.token_ids), f"trajectory {number}"
-        _is(stream.token_ids, np.int32, n, f"{where}: token_ids")
-        _is(stream.loss_mask, np.bool_, n, f"{where}: loss_mask")
-        _is(stream.logprobs, np.float32, n, f"{where}: logprobs")
-        _is_routing(stream.routed_experts, n - 1, where)
-
-
-def _is(array: npt.NDArray[Any], dtype: npt.DTypeLike, length: int, what: str) -> None:
-    if array.dtype != dtype or array.shape != (length,):
-        raise ValueError(f"{what} are {array.dtype} {list(array.shape)}, but must be {np.dtype(dtype)} [{length}]")
-
-
-def _is_routing(experts: Rows, rows: int, where: str) -> None:
-    if experts.ndim != 3 or len(experts) != rows or experts.dtype not in (np.uint8, np.uint16):
-        raise ValueError(
-            f"{where}: routing is {experts.dtype} {list(experts.shape)}, but must have {rows} rows of [layers, k] uint8 or uint16"
-        )
-
-
-def _values(array: pa.Array) -> list[Any]:
-    """Elements of an Arrow array: dicts, lists, NumPy arrays for lists of numbers, plain values."""
-    if pa.types.is_struct(array.type):
-        fields = {field.name: _values(array.field(index)) for index, field in enumerate(array.type)}
-        rows = [dict(zip(fields, each, strict=True)) for each in zip(*fields.values(), strict=True)]
-        return [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
-    if pa.types.is_list(array.type):
-        inner, ends = array.type.value_type, array.offsets.to_pylist()
-        plain = pa.types.is_primitive(inner)
-        values = _frozen(array.values.to_numpy(zero_copy_only=False)) if plain else _values(array.values)
-        return [values[start:stop] for start, stop in pairwise(ends)]
-    plain_values: list[Any] = array.to_pylist()
-    return plain_values
-
-
-def _pieces(value: object) -> Iterator[bytes | memoryview]:
-    """A value as bytes that no other value has."""
-    if isinstance(value, Mapping):
-        yield f"dict {len(value)}:".encode()
-        for name in sorted(value):
-            yield from _pieces(name)
-            yield from _pieces(value[name])
-    elif isinstance(value, list):
-        yield f"list {len(value)}:".encode()
-        for each in value:
-            yield from _pieces(each)
-    elif isinstance(value, np.ndarray):
-        yield f"array {value.dtype.str} {len(value)}:".encode()
-        yield np.ascontiguousarray(value).tobytes()
-    else:
-        data = value if isinstance(value, bytes) else repr(value).encode()
-        yield f"{type(value).__name__} {len(data)}:".encode()
-        yield data
-
-
 def _characters(text: str) -> npt.NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
@@ -339,8 +190,3 @@ def _first(sequence: Any, count: int) -> Any:
     if not 0 <= count <= len(sequence):
         raise ValueError(f"{count} first elements of {len(sequence)} aren't there")
     return sequence[:count]
-
-
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.flags.writeable = False
-    return array

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from t1x.config.names import closest
-from t1x.trajectory.storage import TrialFileError, read_ids
 from t1x.trajectory.storage_folder import BatchFile, batch_files
+from t1x.trajectory.storage_header import TrialFileError
+from t1x.trajectory.storage_reader import read_ids
 
 
 def stored_batches(run: Path, step: str | None = None) -> list[BatchFile]:

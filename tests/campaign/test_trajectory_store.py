@@ -17,8 +17,9 @@ from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
 from t1x.trajectory.records import Trajectory, Turn
-from t1x.trajectory.storage import WRITING, read_header, read_trials
 from t1x.trajectory.storage_folder import batch_files
+from t1x.trajectory.storage_reader import read_header, read_trials
+from t1x.trajectory.storage_writer import WRITING
 
 HERE = Path(__file__).parent
 IDENTITY = {"run": "quick", "seed": "3"}

@@ -15,8 +15,8 @@ from t1x.text.chat import bundled
 from t1x.trajectory.records import Turn
 from t1x.trajectory.routing import padding_rows
 from t1x.trajectory.stitcher import TokenStitcher
-from t1x.trajectory.storage import TrialWriter
 from t1x.trajectory.storage_folder import batch_path
+from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
 
 LAYOUT = RoutingLayout(layers=2, k=2, experts=8)

@@ -23,7 +23,7 @@ from t1x.model.checkpoint import save_pretrained, to_hf
 from t1x.model.transformer import MoeTransformer
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.records import Turn
-from t1x.trajectory.storage import TrialWriter
+from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
 
 SIZES = ("Qwen3Moe.hidden_size = 16", "Qwen3Moe.head_dim = 8", "Qwen3Moe.moe_intermediate_size = 8")

@@ -15,8 +15,8 @@ from t1x.engine.protocol import Completion
 from t1x.harness.records import EndedBy
 from t1x.text.chat import bundled
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
-from t1x.trajectory.storage import TrialWriter
 from t1x.trajectory.storage_folder import batch_path
+from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
 
 NAME = "quick-1a-0"

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from promises import promise
 
-from t1x.trajectory.storage_copies import CANDIDATES, Copies, common_prefix, find_copies
+from t1x.trajectory.prefix import common_prefix
+from t1x.trajectory.storage_copies import CANDIDATES, Copies, find_copies
 
 slices = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30)), max_size=6)
 

@@ -1,0 +1,107 @@
+"""Reading trials from disk.
+
+Invariants:
+- what is read is what was written: a file that was damaged, cut off, or written by another program or format is refused;
+- no more than a group of rows and one trial is held in memory.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from t1x.trajectory.storage_header import KEY, Header, damaged, unsealed
+from t1x.trajectory.storage_row import from_row
+from t1x.trajectory.storage_summary import SUMMARY_COLUMNS, TrialSummary, summary_of
+from t1x.trajectory.storage_table import SCHEMA, Row, checksum, from_table
+from t1x.trajectory.stored import StoredTrial
+
+
+def read_header(path: Path) -> Header:
+    """What a file says of itself. Raises `TrialFileError`, `FileNotFoundError`."""
+    with _opened(path) as (_, header):
+        return header
+
+
+def read_trials(path: Path) -> Iterator[StoredTrial]:
+    """All trials, in order, one at a time. Raises `TrialFileError`, also after trials that were sound, and `FileNotFoundError`."""
+    with _opened(path) as (file, header):
+        digest, count = hashlib.sha256(), 0
+        for group in range(file.num_row_groups):
+            for row in _rows(path, file, group):
+                digest.update(row["checksum"])
+                yield _trial(path, count, row)
+                count += 1
+        if count != header.trials or digest.hexdigest() != header.digest:
+            raise damaged(path, f"it has {count} rows, but not the {header.trials} that were written")
+
+
+def read_trial(path: Path, trial_id: str) -> StoredTrial | None:
+    """The trial of this id, or None; of the others hardly more than their ids is read. Raises `TrialFileError`,
+    `FileNotFoundError`."""
+    with _opened(path) as (file, _):
+        count = 0
+        for group in range(file.num_row_groups):
+            ids = [row["id"] for row in _rows(path, file, group, ["id"])]
+            if trial_id in ids:
+                at = ids.index(trial_id)
+                return _trial(path, count + at, _rows(path, file, group, at=at)[0])
+            count += len(ids)
+    return None
+
+
+def read_ids(path: Path) -> list[str]:
+    """The ids of all trials, in order. Raises `TrialFileError`, `FileNotFoundError`."""
+    with _opened(path) as (file, _):
+        return [row["id"] for group in range(file.num_row_groups) for row in _rows(path, file, group, ["id"])]
+
+
+def read_summaries(path: Path) -> list[TrialSummary]:
+    """What a list of the trials tells, in order; neither prompts nor routing are read. Raises `TrialFileError`,
+    `FileNotFoundError`."""
+    with _opened(path) as (file, _):
+        groups = (_rows(path, file, group, list(SUMMARY_COLUMNS)) for group in range(file.num_row_groups))
+        return [summary_of(row) for rows in groups for row in rows]
+
+
+def _trial(path: Path, index: int, row: Row) -> StoredTrial:
+    where = f"row {index} (trial {row['id']!r})"
+    if checksum(row) != row["checksum"]:
+        raise damaged(path, f"{where} has changed since it was written")
+    try:
+        return from_row(row)
+    except ValueError as error:
+        raise damaged(path, f"{where}: {error}") from error
+
+
+def _rows(path: Path, file: pq.ParquetFile, group: int, columns: list[str] | None = None, at: int | None = None) -> list[Row]:
+    """Rows of a group, or the one at a place in it; all columns or these."""
+    with _readable(path, f"group {group} of its rows"):
+        table = file.read_row_group(group, columns)
+        return from_table(table if at is None else table.slice(at, 1))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, Header]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    with _readable(path, "its end"):
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+    with file:
+        header = unsealed(path, (file.metadata.metadata or {}).get(KEY))
+        if not file.schema_arrow.remove_metadata().equals(SCHEMA):
+            raise damaged(path, "its columns have changed")
+        yield file, header
+
+
+@contextmanager
+def _readable(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, OverflowError) as error:
+        raise damaged(
+            path, f"{what} can't be read ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+        ) from error
