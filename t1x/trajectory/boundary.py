@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t1x.text.tokenizer import ChatTokenizer, Ids
+from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids
 from t1x.trajectory.records import Boundary, Turn
 
 
@@ -107,7 +107,7 @@ def retokenized(before: Turn, turn: Turn, tokenizer: ChatTokenizer, bounds: Boun
     if not said.startswith(shown) or said[len(shown) :].strip():
         return f"The rendered answer differs too, {_text_difference(said, shown)}"
     follow = int(np.searchsorted(new.starts, end))
-    if _start(new.starts, follow, len(new.text)) != end or not _whole(new.ids[:follow], new.text[:end], tokenizer):
+    if _start(new.starts, follow, len(new.text)) != end or not _whole(new, follow, end, tokenizer):
         return f"One id of the prompt stands for the end of the answer and for what follows it, at character {end}"
     stops = _trailing(answer, tokenizer.stop_ids)
     skipped = _repeated(answer[len(answer) - stops :], turn.prompt_ids[follow:])
@@ -150,10 +150,12 @@ def _start(starts: Ids, index: int, end: int) -> int:
     return int(starts[max(0, index)]) if index < len(starts) else end
 
 
-def _whole(ids: Ids, text: str, tokenizer: ChatTokenizer) -> bool:
-    """Whether the last of the ids that begin in `text` ends with its last character, rather than with the first bytes of the next
-    one, which character offsets don't tell. No character takes more than four ids, so the last eight show it."""
-    return tokenizer.decode_spans(ids[-8:]).text[-1:] == text[-1:]
+def _whole(encoded: EncodedText, follow: int, end: int, tokenizer: ChatTokenizer) -> bool:
+    """Whether the last id before `follow` ends with the last character before `end`, rather than with the first bytes of the next
+    one, which character offsets don't tell. No character takes more than four ids, so the last eight show it, from where the first
+    one's character begins: tokenizers that fall back to bytes read none of a run of them that isn't UTF-8."""
+    first = int(np.searchsorted(encoded.starts, encoded.starts[max(0, follow - 8)]))
+    return tokenizer.decode_spans(encoded.ids[first:follow]).text[-1:] == encoded.text[:end][-1:]
 
 
 def _text_difference(old: str, new: str) -> str:

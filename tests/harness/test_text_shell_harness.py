@@ -1,5 +1,6 @@
 import dataclasses
 import functools
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,6 +31,12 @@ def stitched(record, tokenizer=tokenizer):
     return stitcher.finish()
 
 
+def continues(before, turn):
+    """Whether a prompt begins with the ids that the engine consumed and sampled."""
+    seen = [*before.prompt_ids.tolist(), *before.completion.ids.tolist()]
+    return turn.prompt_ids[: len(seen)].tolist() == seen
+
+
 def cases(record, tokenizer=tokenizer):
     return [case for trajectory in stitched(record, tokenizer) for case in trajectory.boundaries]
 
@@ -58,6 +65,17 @@ def test_splits_that_are_not_canonical_come_back_as_others():
     assert cases(record) == [Boundary.RETOKENIZED]
     (trajectory,) = stitched(record)
     assert trajectory.token_ids[start : start + len(letters)].tolist() == letters.tolist()
+
+
+def test_an_answer_of_many_byte_tokens_is_read_from_where_a_character_begins():
+    """A byte that is no character comes back as the three of U+FFFD, and eight ids before the answer's end are within them."""
+    chat = built("metaspace_always", "numbered")
+    unknown, bracket = 0, int(chat.encode("[")[-1])
+    sampled = np.array([bracket - ord("[") + 0x9C, unknown, bracket, *chat.stop_ids], np.int32)
+    _, record, _, _ = run(TextShellHarness(max_turns=2), [sampled, sampled], tokenizer=chat)
+    assert "\ufffd<unk>[<|end|>" in record.turns[1].rendered.encoded.text
+    assert not record.turns[1].restarted
+    assert cases(record, chat) == [Boundary.RETOKENIZED]
 
 
 def test_answers_lose_white_space_at_their_end():
@@ -160,16 +178,17 @@ def test_whatever_is_sampled_every_boundary_is_a_case(name, template, free, data
     """Random ids: bytes that aren't UTF-8, special tokens, white space, splits that no encoder gives."""
     chat = built(name, template)
     ids = st.integers(0, chat.vocab_size - 1) | st.sampled_from([*sorted(chat.whitespace_ids), *chat.encode("ls -a.txt").tolist()])
-    answers = data.draw(st.lists(st.tuples(st.lists(ids, min_size=1, max_size=5), st.booleans()), min_size=2, max_size=4))
+    answers = data.draw(st.lists(st.tuples(st.lists(ids, min_size=1, max_size=5), st.booleans()), min_size=2, max_size=6))
     stop = chat.stop_ids[0]
     turns = [np.array([id_ for id_ in sampled if id_ != stop or ends] + [stop] * ends, np.int32) for sampled, ends in answers]
     turns = [turn[: 1 + turn.tolist().index(stop)] if stop in turn else np.append(turn, 9) for turn in turns]
     harness = TextShellHarness(
-        context_tokens=200,
+        context_tokens=data.draw(st.integers(80, 120)),
         max_command_tokens=8,
         max_turns=len(turns),
         observation_tokens=20,
         compaction_free_tokens=free,
+        summary_tokens=data.draw(st.integers(1, 3)),
         observation_role=data.draw(st.sampled_from(["tool", "user"])),
         done_text="never said",
     )
@@ -178,8 +197,9 @@ def test_whatever_is_sampled_every_boundary_is_a_case(name, template, free, data
     trajectories = stitched(record, chat)
     found = audit(record.turns, trajectories)
     assert found.own_turn_violations == 0
-    # a stitcher may find that a relation holds in spite of an announcement, and then goes on
-    assert len(trajectories) <= 1 + sum(turn.restarted for turn in record.turns)
+    restarts = sum(now.restarted and not continues(before, now) for before, now in pairwise(record.turns))
+    assert len(trajectories) == 1 + restarts
+    assert max(len(trajectory.token_ids) for trajectory in trajectories) <= harness.context_tokens
 
 
 def test_what_training_sees_of_a_trial_fits_the_context():
