@@ -8,16 +8,20 @@ real sandboxes, sampled by the bfloat16 engine; all cells of a policy are of the
 
 import argparse
 import sys
+from collections.abc import Mapping
+from itertools import cycle
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 from t1x.campaign.gap import Cell
 from t1x.campaign.gap_report import GapReport, measure_gap
 from t1x.campaign.gap_source import gap_source
-from t1x.cli.gap_tables import WIDTH, gap_tables
+from t1x.cli.gap_tables import gap_tables
+from t1x.cli.options import WIDTH
 from t1x.model.router import RouterMode
-from t1x.tracking.gap_figures import gap_cells
+from t1x.tracking.figures import COLOURS, MARKERS, styled_figure
 
 SAMPLER = "bfloat16"
 ENGINE = ["Campaign.engine = @EmbeddedEngine()", f"EmbeddedEngine.dtype = '{SAMPLER}'"]
@@ -42,7 +46,7 @@ def main() -> None:
         series[f"{source.weights.name}, seed {source.campaign.seed} (entropy {entropy:.2f} nats)"] = _cells(report)
     if arguments.figure:
         title = f"A {SAMPLER} sampler against the float32 trainer, {arguments.trials} trials of each policy"
-        gap_cells(arguments.figure, series, title)
+        draw(arguments.figure, series, title)
         console.print(f"\n{arguments.figure}", highlight=False)
 
 
@@ -54,6 +58,24 @@ def _cells(report: GapReport) -> dict[str, tuple[float, float]]:
         "TITO + R3": (RouterMode.REPLAY_NO_GRAD, report.tokens),
     }
     return {name: report.measured.cells[Cell(SAMPLER, mode, stitcher)].estimate for name, (mode, stitcher) in names.items()}
+
+
+def draw(path_png: Path, series: Mapping[str, Mapping[str, tuple[float, float]]], title: str) -> None:
+    """The mean gap of each cell with its 95 % interval, on a logarithmic axis (an interval that reaches 0 is cut at a tenth of its
+    mean): for each of `series` (a policy) cell to (mean, standard error)."""
+    with styled_figure(path_png, (8.0, 4.0), title) as figure:
+        panel = figure.subplots()
+        names = list(next(iter(series.values())))
+        for index, ((label, cells), colour, marker) in enumerate(zip(series.items(), cycle(COLOURS), cycle(MARKERS), strict=False)):
+            at = np.arange(len(names)) + 0.12 * (index - (len(series) - 1) / 2)
+            means, errors = np.array([cells[name] for name in names]).T
+            bars = np.minimum(1.96 * errors, 0.9 * means), 1.96 * errors
+            panel.errorbar(at, means, bars, fmt=marker, color=colour, markersize=7, capsize=4, linewidth=1.5, label=label)
+        panel.set_xticks(range(len(names)), names)
+        panel.set_yscale("log")
+        panel.set_ylabel("mean |o - q|, nats a token (bars: 95 %)")
+        panel.grid(visible=False, axis="x")
+        panel.legend(loc="best")
 
 
 def _newest() -> str:

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from t1x.campaign.canonical import noncanonical
 from t1x.campaign.gap import Cell, Estimate, Gap, ratio
 from t1x.campaign.margin import Flags, Margins
 from t1x.campaign.margin_pass import free_pass
@@ -24,6 +23,7 @@ from t1x.engine.protocol import Decoding, EngineWorker, Sampling
 from t1x.model.checkpoint import to_hf
 from t1x.model.router import RouterMode
 from t1x.model.transformer import MoeTransformer
+from t1x.text.canonical import noncanonical
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.training.batch import Batch
 from t1x.training.trainer import TrainerWorker
@@ -67,8 +67,6 @@ class Measurement:
     stitchers: Sequence[Stitcher]
     concurrency: int
     """Trials that an engine serves at a time."""
-    tokens_per_pass: int = 4096
-    """Of the pass that finds the margins."""
     progress: ProgressReport
 
     async def measure(self, trials: Trials) -> Measured:
@@ -86,7 +84,7 @@ class Measurement:
                 for mode, gap in zip(MODES, gaps, strict=True):
                     cells[Cell(dtype, mode, type(stitcher).__name__)] = Gap(gap, counts)
                 if index == 0:
-                    free = await asyncio.to_thread(free_pass, self.policy, batch, self.tokens_per_pass)
+                    free = await asyncio.to_thread(free_pass, self.policy, batch)
                     entropy = Gap(free.entropies, counts).estimate
                     if free.margins is not None:
                         margins[dtype] = free.of(batch, gaps[MODES.index(RouterMode.FREE)])

@@ -38,7 +38,7 @@ class FreePass:
 
 
 @torch.no_grad()
-def free_pass(policy: MoeTransformer, batch: Batch, tokens_per_pass: int) -> FreePass:
+def free_pass(policy: MoeTransformer, batch: Batch, tokens_per_pass: int = 4096) -> FreePass:
     """Runs the network (its own precision, on the device that it is on)."""
     k, experts, layers = policy.config.num_experts_per_tok, policy.config.num_experts, policy.config.num_hidden_layers
     starts = np.cumsum(batch.lengths) - batch.lengths

@@ -17,7 +17,6 @@ BINS = 48
 """Of a histogram."""
 LEAST = 1e-9
 """Smaller gaps, and those of 0, are drawn as this."""
-GAP = "mean |o - q|, nats a token"
 
 
 def gap_histograms(path_png: Path, panels: Mapping[str, Mapping[str, npt.NDArray[np.floating]]], title: str = "") -> None:
@@ -53,22 +52,4 @@ def flip_curves(path_png: Path, curves: Mapping[str, Sequence[tuple[float, float
         panel.set_ylim(bottom=0)
         panel.set_xlabel("top-k margin γ (median of each bin; bars: 95 %)")
         panel.set_ylabel("share of pairs that flip")
-        panel.legend(loc="best")
-
-
-def gap_cells(path_png: Path, series: Mapping[str, Mapping[str, tuple[float, float]]], title: str = "") -> None:
-    """The mean gap of each cell with its 95 % interval, on a logarithmic axis (an interval that reaches 0 is cut at a tenth of its
-    mean): for each of `series` (a policy) cell to (mean, standard error)."""
-    with styled_figure(path_png, (8.0, 4.0), title) as figure:
-        panel = figure.subplots()
-        names = list(next(iter(series.values())))
-        for index, ((label, cells), colour, marker) in enumerate(zip(series.items(), cycle(COLOURS), cycle(MARKERS), strict=False)):
-            at = np.arange(len(names)) + 0.12 * (index - (len(series) - 1) / 2)
-            means, errors = np.array([cells[name] for name in names]).T
-            bars = np.minimum(1.96 * errors, 0.9 * means), 1.96 * errors
-            panel.errorbar(at, means, bars, fmt=marker, color=colour, markersize=7, capsize=4, linewidth=1.5, label=label)
-        panel.set_xticks(range(len(names)), names)
-        panel.set_yscale("log")
-        panel.set_ylabel(f"{GAP} (bars: 95 %)")
-        panel.grid(visible=False, axis="x")
         panel.legend(loc="best")

@@ -7,10 +7,8 @@ import numpy.typing as npt
 from t1x.model.routing_layout import Experts
 from t1x.trajectory.records import Trajectory, Turn
 
-Flags = npt.NDArray[np.bool_]
 
-
-def rows_of_tokens(stream: Trajectory, rows: slice, captured: Experts | None, ids: npt.NDArray[np.int32]) -> Flags:
+def rows_of_tokens(stream: Trajectory, rows: slice, captured: Experts | None, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """4. Row j goes with token j and predicts token j + 1: the stream's `rows` are those `captured` for the `ids` that stand there.
     No row goes where nothing was captured."""
     here = stream.routed_experts[rows]
@@ -19,7 +17,9 @@ def rows_of_tokens(stream: Trajectory, rows: slice, captured: Experts | None, id
     return _differ(here, captured) | (stream.token_ids[rows] != ids)
 
 
-def rows_of_loss_positions(rows: Experts, positions: npt.NDArray[np.int64], turn: Turn, offsets: npt.NDArray[np.int64]) -> Flags:
+def rows_of_loss_positions(
+    rows: Experts, positions: npt.NDArray[np.int64], turn: Turn, offsets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
     """6. The row that predicts a loss position comes from the turn, and so from the version, that sampled it. `positions` [n] of
     the stream whose `rows` these are hold the turn's sampled ids at `offsets` [n]."""
     done = turn.completion
@@ -45,5 +45,5 @@ def _taken(rows: Experts, at: npt.NDArray[np.int64]) -> Experts:
     return rows[at[0] : at[-1] + 1] if at[-1] - at[0] + 1 == len(at) else rows[at]
 
 
-def _differ(rows: Experts, others: Experts) -> Flags:
+def _differ(rows: Experts, others: Experts) -> npt.NDArray[np.bool_]:
     return (rows != others).any(axis=(1, 2))

@@ -14,8 +14,6 @@ from t1x.model.routing_layout import Experts
 from t1x.parallel.sharding import Rank, Sharding
 from t1x.trajectory.records import Trajectory, Turn
 
-Flags = npt.NDArray[np.bool_]
-
 
 def rows_of_a_turn(turn: Turn) -> str:
     """1. A turn's rows reach to ρ_i = |p_i| + |a_i| - 1, from the first position that an earlier turn doesn't have."""
@@ -30,7 +28,7 @@ def rows_of_a_turn(turn: Turn) -> str:
     )
 
 
-def cached_rows(served: Experts, captured: Experts) -> Flags:
+def cached_rows(served: Experts, captured: Experts) -> npt.NDArray[np.bool_]:
     """2. Rows [n, layers, k] that a cache served for a shared prefix equal those captured before."""
     return np.asarray((served != captured).any(axis=(1, 2)))
 

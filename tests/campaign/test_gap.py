@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from t1x.campaign.canonical import noncanonical
 from t1x.campaign.gap import Gap, ratio
 from t1x.text.bundled import BundledTokenizer
+from t1x.text.canonical import noncanonical
 
 
 def random_gap(random: np.random.Generator, trials: int, like: Gap | None = None) -> Gap:

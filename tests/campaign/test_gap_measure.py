@@ -13,7 +13,6 @@ from rich.console import Console
 
 from t1x.campaign.assembly import first, named, trial_runner
 from t1x.campaign.campaign import Campaign
-from t1x.campaign.canonical import noncanonical
 from t1x.campaign.gap import Cell, Gap
 from t1x.campaign.gap_measure import Measured, Measurement, force
 from t1x.campaign.progress import ProgressReport
@@ -27,6 +26,7 @@ from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 from t1x.text.bundled import BundledTokenizer
+from t1x.text.canonical import noncanonical
 from t1x.trajectory.stitcher import RetokenizingStitcher, TokenStitcher
 
 FREE, REPLAYED = RouterMode.FREE, RouterMode.REPLAY_NO_GRAD

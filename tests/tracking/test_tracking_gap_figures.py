@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from t1x.tracking.gap_figures import LEAST, flip_curves, gap_cells, gap_histograms
+from t1x.tracking.gap_figures import LEAST, flip_curves, gap_histograms
 
 
 @pytest.fixture
@@ -52,21 +52,3 @@ def test_curves_show_bins_in_which_nothing_flips_too(drawn: list[Figure], tmp_pa
     assert labels(drawn[0]) == ["float32 engine", "bfloat16 engine"]
     line = axes.containers[1][0]  # type: ignore[index]
     np.testing.assert_allclose(line.get_xydata(), [(at, share) for at, share, _ in bins])
-
-
-def test_cells_stand_side_by_side_with_their_intervals(drawn: list[Figure], tmp_path: Path) -> None:
-    series = {"one": {"neither": (0.2, 0.05), "both": (0.1, 0.01)}, "two": {"neither": (0.3, 0.2), "both": (0.1, 0.02)}}
-    gap_cells(tmp_path / "cells.png", series, "title")
-    axes = drawn[0].axes[0]
-    assert labels(drawn[0]) == ["one", "two"]
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["neither", "both"]
-    for container, cells in zip(axes.containers, series.values(), strict=True):
-        means = [mean for mean, _ in cells.values()]
-        np.testing.assert_allclose(container[0].get_ydata(), means)  # type: ignore[index]
-        for (low, high), (mean, error) in zip(
-            (segment[:, 1] for segment in container[2][0].get_segments()),  # type: ignore[index]
-            cells.values(),
-            strict=True,
-        ):
-            assert high == pytest.approx(mean + 1.96 * error)
-            assert low == pytest.approx(max(mean - 1.96 * error, 0.1 * mean))
