@@ -1,27 +1,18 @@
 """What is said of a trial, in the terminal and on its page alike. Texts are as programs made them: whoever prints them makes them
-harmless."""
+visible."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from t1x.text.visible import visible
 from t1x.trajectory.records import Boundary
 from t1x.trajectory.shown import ShownTrial, ShownTurn
 from t1x.trajectory.stored import StoredTrial
 
-_BIDI = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 SHADES = (0.9, 0.6, 0.3, 0.1)
 """Probabilities that part the shades of sampled tokens, from likely (0) to unlikely (4)."""
-
-
-def harmless(text: str) -> str:
-    """The text without anything that a terminal or a browser acts on: control characters as `cat -v` has them, those that change
-    the direction of writing or aren't seen as `<U+202E>`."""
-    return _BIDI.sub(lambda found: f"<U+{ord(found[0]):04X}>", visible(text))
 
 
 def shade(logprob: float) -> int:

@@ -1,14 +1,16 @@
-"""Text from programs and models, made harmless for whoever reads it in a terminal."""
+"""Text from programs and models, made harmless for whoever reads it in a terminal or a browser."""
 
 import re
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = re.compile(r"[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 
 def visible(text: str) -> str:
     """The text with control characters (tab and newline aside) as `cat -v` shows them: `^[` for escape, `^M` for carriage return,
-    `^?` for delete, `M-^[` for the escape of the second control set."""
-    return _CONTROL.sub(lambda found: _caret(ord(found[0])), text)
+    `^?` for delete, `M-^[` for the escape of the second control set. Characters that change the direction of writing, or that
+    nobody sees, are `<U+202E>` and so on."""
+    return _UNSEEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", _CONTROL.sub(lambda found: _caret(ord(found[0])), text))
 
 
 def _caret(code: int) -> str:

@@ -24,7 +24,13 @@ def test_ascii_looks_as_cat_shows_it(text):
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("\x1b]0;title\x07", "^[]0;title^G"), ("a\r\nb\tc", "a^M\nb\tc"), ("\x9b2J", "M-^[2J"), ("\x7f\0é€😀", "^?^@é€😀")],
+    [
+        ("\x1b]0;title\x07", "^[]0;title^G"),
+        ("a\r\nb\tc", "a^M\nb\tc"),
+        ("\x9b2J", "M-^[2J"),
+        ("\x7f\0é€😀", "^?^@é€😀"),
+        ("a\u202eb\ufeff", "a<U+202E>b<U+FEFF>"),
+    ],
 )
 def test_examples(text, shown):
     assert visible(text) == shown
