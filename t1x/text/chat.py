@@ -19,8 +19,9 @@ from t1x.text.decoder import TextDecoder
 from t1x.text.encoder import TextEncoder
 from t1x.text.quirks import increment, probe
 from t1x.text.rendering import ChatTemplate
-from t1x.text.special_tokens import SpecialTokens, Veil
+from t1x.text.special_tokens import SpecialTokens
 from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids, Message, RenderedPrompt
+from t1x.text.veil import Veil
 
 
 class TemplatedTokenizer(ChatTokenizer):
