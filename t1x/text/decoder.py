@@ -4,7 +4,6 @@ Invariant: the text of ids is the one that a conversation with these ids was enc
 text is gone, special tokens are spelled out, and bytes that aren't UTF-8 read as U+FFFD, as many as the tokenizer has for them.
 """
 
-import codecs
 import re
 from itertools import groupby
 
@@ -21,16 +20,6 @@ _ALPHABET = {chr(byte): byte for byte in _PRINTED} | {
     chr(0x100 + i): byte for i, byte in enumerate(sorted(set(range(0x100)) - set(_PRINTED)))
 }
 """Byte-level tokenizers' letters: printable bytes stand for themselves, the others follow from U+0100 on."""
-_INVALID, _CONTINUED = "\udc80", "\udcff"
-"""The first byte, and the further ones, of what one U+FFFD stands for."""
-
-
-def _marked(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return _INVALID + _CONTINUED * (error.end - error.start - 1), error.end
-
-
-codecs.register_error("t1x-marked", _marked)
 
 
 class TextDecoder:
@@ -86,26 +75,30 @@ class TextDecoder:
         bytes_ = [bool(_BYTE.fullmatch(self._tokenizer.id_to_token(id_) or "")) for id_ in ids.tolist()]
         for is_bytes, run in groupby(range(len(ids)), bytes_.__getitem__):
             where = list(run)
-            if is_bytes and not _valid(b"".join(pieces[i] for i in where)):
+            if is_bytes and _invalid(b"".join(pieces[i] for i in where)):
                 for i in where:
                     pieces[i] = "\ufffd".encode()
 
 
-def _valid(data: bytes) -> bool:
+def _invalid(data: bytes) -> int:
+    """How many bytes the first U+FFFD of a text stands for; 0 where it has none."""
     try:
         data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    except UnicodeDecodeError as error:
+        return error.end - error.start
+    return 0
 
 
 def _characters(data: bytes) -> tuple[str, npt.NDArray[np.int32]]:
     """The text of bytes, and for each byte, and for the end, the character that it belongs to."""
-    marked = data.decode("utf-8", "t1x-marked")
-    codes = np.frombuffer(marked.encode("utf-32-le", "surrogatepass"), np.uint32)
-    begins = codes != ord(_CONTINUED)
+    escaped = data.decode(errors="surrogateescape")  # a code for each byte that isn't UTF-8
+    codes = np.frombuffer(escaped.encode("utf-32-le", "surrogatepass"), np.uint32)
     lengths = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
-    lengths[(codes == ord(_INVALID)) | ~begins] = 1
-    character = np.repeat(np.cumsum(begins) - 1, lengths)
-    text = marked.replace(_CONTINUED, "").replace(_INVALID, "\ufffd")
-    return text, np.append(character, len(text)).astype(np.int32)
+    invalid = (codes >= 0xDC80) & (codes <= 0xDCFF)
+    lengths[invalid] = 1
+    begins, starts = np.ones(len(codes), np.bool_), np.cumsum(lengths) - lengths
+    for i in np.flatnonzero(invalid).tolist():
+        if begins[i]:  # one U+FFFD stands for at most three bytes, and the fourth shows where it ends
+            begins[i + 1 : i + _invalid(data[starts[i] : starts[i] + 4])] = False
+    text = data.decode(errors="replace")
+    return text, np.append(np.repeat(np.cumsum(begins) - 1, lengths), len(text)).astype(np.int32)
