@@ -1,7 +1,7 @@
 """Where each position of packed samples goes (report, section 12.3): Π = Π_SP ∘ pad_{τ·ν} ∘ Π_CP ∘ pad_1.
 
 Invariant (5): token ids, masks, log-probabilities and routing rows go through one map of positions, which is computed once; no
-stream is cut by itself.
+stream is cut by itself. No trainer shards sequences yet: this waits for the first.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,10 @@
-"""The invariants of routing alignment (report, section 12.3) as named checks, used by whoever could break them. The fourth
-and the sixth are the auditor's own (`audit_rows.py`).
+"""The invariants of routing alignment (report, section 12.3) as named checks. Where each is asked for:
+
+- 1 and 2 when a turn comes (`routing.py`), 3 when a batch is made (`training/batch.py`), 7 before a sample's numerator
+  (`training/replayed_rows.py`);
+- 4 and 6 are the auditor's own (`audit_rows.py`), on every batch of a campaign;
+- 5 and 8 by tests alone. 5 waits for a trainer that shards sequences: none does yet. 8 needs no check at work: passes of the
+  critic are given no record.
 
 A check of a whole answers with what is wrong, "" where it holds; one of rows with flags, true where a row breaks it. None raises:
 who asks knows whose fault it is.
@@ -66,7 +71,7 @@ def same_rows_in_both_passes(denominator: Sequence[Experts | None], numerator: S
     return ""
 
 
-def free_pass(experts: npt.NDArray[np.integer], logits: npt.NDArray[np.floating]) -> str:
+def routes_freely(experts: npt.NDArray[np.integer], logits: npt.NDArray[np.floating]) -> str:
     """8. Critic and reference never replay: the experts [n, k] of a layer are those of its own k largest logits [n, E]."""
     chosen = np.sort(np.take_along_axis(logits, experts.astype(np.int64), axis=1), axis=1)
     largest = np.sort(logits, axis=1)[:, logits.shape[1] - experts.shape[1] :]

@@ -159,7 +159,7 @@ def passes(monkeypatch):
 def training():
     adam = Adam(lr=1e-3)
     networks = MODEL.build(seed=0), MODEL.build_value(seed=1)
-    trainer = TorchTrainer().build(*networks, PPO(actor_optimizer=adam, critic_optimizer=adam))
+    trainer = TorchTrainer(recompute=True).build(*networks, PPO(actor_optimizer=adam, critic_optimizer=adam))
     (stream,) = stitch(make_turns([dataclasses.replace(step, version=0) for step in PLAN], LAYOUT))
     return trainer, Batch([stream], np.array([1.0]), np.array([0]), seed=0)
 
@@ -183,17 +183,18 @@ def test_same_rows_in_both_passes(training, passes):
     assert invariants.same_rows_in_both_passes([None], [None]) == ""
 
 
-def test_free_pass(training, passes):
-    """The critic routes by its own logits beside an actor that replays; a replayed pass doesn't."""
+def test_routes_freely(training, passes):
+    """The critic routes by its own logits beside an actor that replays, in its recomputation too; a replayed pass doesn't."""
     trainer, batch = training
     values = trainer.values(batch)
     trainer.update_critic(batch, values, values + 1)
-    assert len(passes) == 4
-    for _, logits, experts in passes:
-        assert invariants.free_pass(experts, logits) == ""
+    assert len(passes) == 3 * MODEL.num_hidden_layers, "values, the update, its recomputation"
+    assert all(invariants.routes_freely(experts, logits) == "" for _, logits, experts in passes)
     passes.clear()
-    trainer.log_probs(batch, RouterMode.REPLAY_NO_GRAD)
-    assert all("its experts aren't those of its own largest" in invariants.free_pass(e, logits) for _, logits, e in passes)
+    old = trainer.log_probs(batch, RouterMode.REPLAY_NO_GRAD)
+    trainer.update_actor(batch, np.ones(batch.loss_tokens), old, RouterMode.REPLAY_WITH_GRAD)
+    assert len(passes) == 3 * MODEL.num_hidden_layers
+    assert all("its experts aren't those of its own largest" in invariants.routes_freely(e, logits) for _, logits, e in passes)
     passes.clear()
     trainer.log_probs(batch, RouterMode.FREE)
-    assert all(invariants.free_pass(experts, logits) == "" for _, logits, experts in passes)
+    assert all(invariants.routes_freely(experts, logits) == "" for _, logits, experts in passes)
