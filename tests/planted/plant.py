@@ -18,8 +18,10 @@ from pathlib import Path
 from faults import FAULTS, Fault
 from rich.console import Console
 from rich.table import Table
+from verdict import CRASHED
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 
 
 @contextmanager
@@ -42,11 +44,12 @@ def plant(fault: Fault, folder: Path) -> None:
 def run(tests: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs tests against the library in `folder`; hypothesis keeps nothing of it and doesn't shrink."""
     environment = os.environ | {
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(folder), str(HERE)]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
     }
-    pytest = ["-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=planted"]
+    pytest = ["-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "verdict"]
+    pytest.append("--hypothesis-profile=planted")
     return subprocess.run(
         [sys.executable, "-P", *pytest, *tests], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -61,9 +64,10 @@ def finders(fault: Fault) -> dict[str, str]:
 
 def _found(done: subprocess.CompletedProcess[str]) -> str:
     """Exit status 1 is a failed test; others are errors of another kind, such as a test that isn't there."""
-    if done.returncode == 1 and "\nFAILED " in done.stdout:
+    if done.returncode == 1:
         return ""
-    return "passes" if done.returncode == 0 else f"pytest ends with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    what = {0: "passes", CRASHED: "crashes"}.get(done.returncode, f"pytest ends with {done.returncode}")
+    return what if what == "passes" else f"{what}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
 def baseline(faults: Sequence[Fault]) -> str:
