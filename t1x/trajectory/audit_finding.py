@@ -3,12 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-import numpy.typing as npt
-
-from t1x.trajectory.audit_rows import rows_detail
-from t1x.trajectory.records import Trajectory, Turn
-
 WORST = 20
 """Findings that are kept of an audit, however much was audited."""
 BEFORE, AFTER = 3, 5
@@ -67,25 +61,3 @@ class Finding:
 def worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """At most `WORST` of them, the worst first."""
     return tuple(sorted(findings, key=lambda found: (SEVERITY[found.kind], -found.count))[:WORST])
-
-
-def engine_ids(turn: Turn, at: int) -> tuple[int, ...]:
-    """Those of T_i around a place, as a finding shows them."""
-    m = len(turn.prompt_ids)
-    start, stop = max(0, at - BEFORE), at + AFTER
-    parts = turn.prompt_ids[start:stop], turn.completion.ids[max(0, start - m) : max(0, stop - m)]
-    return tuple(np.concatenate(parts).tolist())
-
-
-def detail(kind: Kind, stream: Trajectory, place: int, turn: Turn, offset: int, versions: npt.NDArray[np.int64]) -> str:
-    """The stream's value at a place, and the turn's of the sampled id that goes with it; empty where they are ids."""
-    done = turn.completion
-    if kind is Kind.LOGPROB:
-        return f"the stream has {stream.logprobs[place]:.6g}, the turn {done.logprobs[offset]:.6g}"
-    if kind is Kind.VERSION:
-        return f"the stream has version {versions[place]}, the turn {done.version}"
-    if kind is Kind.ROUTING:
-        row = len(turn.prompt_ids) + offset - 1 - done.routing_start
-        captured = done.routing[row] if 0 <= row < len(done.routing) else None
-        return rows_detail(stream.routed_experts[place - 1] if place else None, captured)
-    return ""

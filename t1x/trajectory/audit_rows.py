@@ -32,14 +32,6 @@ def rows_of_loss_positions(
     return _differ(_taken(rows, positions - 1), _taken(done.routing, there))
 
 
-def rows_detail(row: Experts | None, captured: Experts | None) -> str:
-    """The first layer in which two rows [layers, k] differ."""
-    if captured is None or row is None:
-        return "no turn captured this row" if captured is None else "no row predicts the first token"
-    layer = int((row != captured).any(axis=1).argmax())
-    return f"layer {layer}: the stream has {row[layer].tolist()}, the turn captured {captured[layer].tolist()}"
-
-
 def _taken(rows: Experts, at: npt.NDArray[np.int64]) -> Experts:
     """A view where the places are neighbours."""
     return rows[at[0] : at[-1] + 1] if at[-1] - at[0] + 1 == len(at) else rows[at]

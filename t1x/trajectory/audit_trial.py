@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.trajectory.audit_alignment import Span, aligned, common_prefix, lengths_agree, loss_spans, turn_at, turns_of, versions_of
-from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, detail, engine_ids, worst
+from t1x.trajectory.audit_detail import detail, engine_ids, rows_detail
+from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, worst
 from t1x.trajectory.audit_record import Audit
-from t1x.trajectory.audit_rows import rows_detail, rows_of_loss_positions, rows_of_tokens
+from t1x.trajectory.audit_rows import rows_of_loss_positions, rows_of_tokens
 from t1x.trajectory.audit_session import AuditedSession
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 
