@@ -80,7 +80,7 @@ def trial_runner(
             engine=engine,
             tokenizer=tokenizer,
             harness=harness or experiment.harness,
-            stitch=lambda: experiment.stitcher.build(tokenizer, experiment.routing_layout),
+            stitch=lambda turns: experiment.stitcher.stitch(trial_id, turns, tokenizer, experiment.routing_layout),
             reward=experiment.reward,
             decoding=decoding,
             seed_for=lambda turn: stream(experiment.seed, purpose, step, trial_id, turn),

@@ -83,8 +83,8 @@ class Experiment(Root):
             held, field = f"model {type(self.model).__name__} takes", "max_position_embeddings"
         else:
             held, field = f"engine {type(self.engine).__name__} holds", "context_length"
-        for harness in (self.harness, *(each.harness for suite in self.suites for each in suite.passes())):
-            if harness is not None and harness.context_tokens > self.context_length:
+        for harness in self._harnesses():
+            if harness.context_tokens > self.context_length:
                 raise ValueError(
                     f"harness {type(harness).__name__} lets a trial grow to {harness.context_tokens} tokens, but {held} "
                     f"{self.context_length}; lower context_tokens or raise {field}"
@@ -100,6 +100,17 @@ class Experiment(Root):
                 f"tokenizer {type(self.tokenizer).__name__} has {self.tokenizer.vocab_size} ids, but model "
                 f"{type(self.model).__name__} knows {self.model.vocab_size}; set vocab_size to {self.tokenizer.vocab_size} or more"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _stitcher_fits(self) -> Self:
+        for harness in self._harnesses():
+            if self.stitcher.exact and not harness.exact:
+                raise ValueError(
+                    f"stitcher {type(self.stitcher).__name__} takes only prompts that continue the ids of the turn before, but "
+                    f"harness {type(harness).__name__} encodes its history anew or summarizes it; use @TokenStitcher(), or "
+                    f"@ShellHarness()"
+                )
         return self
 
     @model_validator(mode="after")
@@ -134,6 +145,11 @@ class Experiment(Root):
             if reason:
                 raise ValueError(f"deterministic is set, but {part} {type(component).__name__}: {reason}")
         return self
+
+    def _harnesses(self) -> list[Harness]:
+        """Its own and those of its suites."""
+        own = (each.harness for suite in self.suites for each in suite.passes())
+        return [self.harness, *(harness for harness in own if harness is not None)]
 
     def missing(self) -> list[str]:
         lacks = gpus(self.runtime.devices(self.engine.devices, self.training_devices))

@@ -22,7 +22,9 @@ class TrajectoryStore:
 
     def __init__(self, run: Path, spec: StoredTrajectories, identity: Mapping[str, str], say: Callable[[str], None]) -> None:
         """`run` is the run's folder, where what a killed process left unfinished is removed; `identity` goes into every file."""
-        self._run, self._spec, self._identity, self._say = run, spec, dict(identity), say
+        self.run = run
+        """Its folder."""
+        self._spec, self._identity, self._say = spec, dict(identity), say
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="trajectories")
         self._write: Future[str] | None = None
         remove_interrupted(run / FOLDER)
@@ -43,7 +45,7 @@ class TrajectoryStore:
     def go_on(self, warmups: int, rolled: int) -> None:
         """Removes batches of a past that the run turns away from, where it goes on from so many batches of the warm-up and, up to
         this step, of training."""
-        for file in batch_files(self._run):
+        for file in batch_files(self.run):
             if file.step > rolled if file.purpose == "train" else file.step >= warmups:
                 file.path.unlink()
 
@@ -56,7 +58,7 @@ class TrajectoryStore:
 
     def _save(self, purpose: str, step: int, trials: Sequence[Trial]) -> str:
         """What went wrong; empty where nothing did."""
-        path = batch_path(self._run, purpose, step)
+        path = batch_path(self.run, purpose, step)
         try:
             with TrialWriter(path, {**self._identity, "purpose": purpose, "step": str(step)}, self._spec.routing) as writer:
                 for trial in trials:
@@ -67,7 +69,7 @@ class TrajectoryStore:
         return ""
 
     def _prune(self) -> None:
-        *older, newest = [(file.path, file.path.stat().st_size) for file in batch_files(self._run)]
+        *older, newest = [(file.path, file.path.stat().st_size) for file in batch_files(self.run)]
         left, taken = (self._spec.last or len(older) + 1) - 1, newest[1]
         for path, size in reversed(older):
             left, taken = left - 1, taken + size

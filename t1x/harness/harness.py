@@ -1,7 +1,7 @@
 """What an agent loop is given and what it hands on."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 from pydantic import Field
 
@@ -29,6 +29,9 @@ class Harness(Component):
 
     context_tokens: Annotated[int, Role.SCALE, Field(ge=2)]
     """Tokens of prompt and completion that a trial may grow to; at most the engine's context."""
+    exact: ClassVar[bool] = True
+    """Whether every prompt continues the ids that the engine consumed and sampled before. False for one that keeps text as its
+    source of truth, or summarizes its history."""
 
     async def run(
         self,

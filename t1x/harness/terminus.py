@@ -1,6 +1,6 @@
 """The Terminus-2 agent loop, as a component."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ class Terminus2Harness(Harness):
     """Terminus-2 (report, section 6.1): each turn the agent sends keystrokes to a terminal and is shown its screen; it summarizes
     its own history when the context runs short. Whether it thinks is said by the tokenizer, whose template decides it."""
 
+    exact: ClassVar[bool] = False
     context_tokens: Annotated[int, Role.SCALE, Field(ge=2)] = 96_000
     """Tokens of prompt and completion (report, section 6.1; section 6.4 speaks of 56k of input)."""
     max_turns: Annotated[int, Role.SCALE, Field(ge=1)] = 60

@@ -1,7 +1,7 @@
 """The shell harness of most peers: messages are its source of truth."""
 
 from functools import partial
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,8 @@ class TextShellHarness(ShellHarness):
     """The shell harness for ablations: every turn renders and encodes the whole history, so that it may come back as other ids
     than were sampled. Answers lose white space at their end, as with most harnesses. When the
     context runs short, old turns are replaced by a list of their commands."""
+
+    exact: ClassVar[bool] = False
 
     observation_role: Literal["tool", "user"] = "tool"
     """Who says what a command put out. Templates that drop the reasoning before the last `user` message then drop it every turn

@@ -44,7 +44,7 @@ async def demonstrate(
             engine=engine,
             tokenizer=tokenizer,
             harness=harness,
-            stitch=lambda: stitcher.build(tokenizer, None),
+            stitch=lambda turns: stitcher.stitch(trial_id, turns, tokenizer, None),
             reward=reward,
             decoding=Decoding(1.0),
             seed_for=lambda turn: 0,

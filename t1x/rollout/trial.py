@@ -10,7 +10,7 @@ Invariants:
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from t1x.engine.protocol import Decoding, EngineError, EngineWorker
@@ -26,7 +26,6 @@ from t1x.sandbox.protocol import SandboxError, SandboxLease
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.records import Trajectory, Turn
-from t1x.trajectory.stitcher import TrialStitcher
 
 
 class _Recorder:
@@ -62,13 +61,13 @@ async def run_trial(
     engine: EngineWorker,
     tokenizer: ChatTokenizer,
     harness: Harness,
-    stitch: Callable[[], TrialStitcher],
+    stitch: Callable[[Sequence[Turn]], list[Trajectory]],
     reward: Reward | None,
     decoding: Decoding,
     seed_for: Callable[[int], int],
 ) -> Trial:
     """Runs a task once. `trial_id` is the engine's session too and must be unique among living trials; `seed_for(turn)` the random
-    stream of a turn, `stitch()` makes its stitcher. Without a `reward` the trial is not verified.
+    stream of a turn, `stitch(turns)` makes its trajectories. Without a `reward` the trial is not verified.
 
     Cancelling the asyncio task that runs it ends the trial in order and *returns* it, ended by `CANCELLED`; so give it a task
     of its own, as `rollout` does. Anything unexpected (`StitchingError`, a refused prompt) is raised after the clean-up."""
@@ -108,10 +107,7 @@ async def run_trial(
             worth = reward(report, _spent(record.turns))
             if not math.isfinite(worth):
                 raise ValueError(f"trial {trial_id}: the reward is {worth}")
-        worker = stitch()
-        for turn in record.turns:
-            worker.add(turn)
-        trajectories = worker.finish()
+        trajectories = stitch(record.turns)
     return Trial(
         id=trial_id,
         task=task,

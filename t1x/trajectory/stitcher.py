@@ -1,5 +1,6 @@
 """How the turns of a trial become trajectories."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Protocol
 
 from pydantic import Field
@@ -10,8 +11,9 @@ from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.records import Trajectory, Turn
 
 
-class StitchingError(RuntimeError):
-    """The turns can't become a training sample. The rollout aborts: dropping the sample would select the batch by it."""
+class StitchingError(ValueError):
+    """The turns can't become a training sample: harness, stitcher, tokenizer or engine isn't what the others take it for. The
+    rollout aborts: dropping the sample would select the batch by it."""
 
 
 class TokenFidelityError(StitchingError):
@@ -34,14 +36,28 @@ class TrialStitcher(Protocol):
 
 
 class Stitcher(Component):
-    """How the turns of a trial become trajectories."""
+    """How the turns of a trial become trajectories. An own one overrides `build`, and the class attribute `faithful` (no field: it
+    can't be set in a Gin file) where it changes what was sampled."""
 
     faithful: ClassVar[bool] = True
     """Whether every loss token is what its turn sampled; a campaign stops where the auditor finds otherwise."""
+    exact: ClassVar[bool] = False
+    """Whether it needs a harness that is `exact`."""
 
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         """A worker for one trial. `layout` is what every turn's routing record must be; None where turns have none."""
         raise NotImplementedError
+
+    def stitch(self, trial: str, turns: Sequence[Turn], tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> list[Trajectory]:
+        """The trajectories of a whole trial. Raises `StitchingError` that names this class and the trial."""
+        worker = self.build(tokenizer, layout)
+        try:
+            for turn in turns:
+                worker.add(turn)
+            return worker.finish()
+        except StitchingError as error:
+            error.args = (f"{type(self).__name__} can't stitch trial {trial}: {error}",)
+            raise
 
 
 class TokenStitcher(Stitcher):
@@ -65,6 +81,8 @@ class TokenStitcher(Stitcher):
 class ExactStitcher(Stitcher):
     """`TokenStitcher` for harnesses whose prompts continue the ids that were sampled: any other turn is a `TokenFidelityError`, an
     announced restart too. So a trial is one trajectory, and every token is conditioned on what the engine consumed."""
+
+    exact: ClassVar[bool] = True
 
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         from t1x.trajectory.stitching import TokenTrialStitcher

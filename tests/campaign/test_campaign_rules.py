@@ -8,9 +8,9 @@ from t1x.text.bundled import BundledTokenizer
 EXPERIMENT = "experiments/quickstart.gin"
 
 
-def problem(*settings: str) -> str:
+def problem(*settings: str, file: str = EXPERIMENT) -> str:
     with pytest.raises(ConfigError) as refused:
-        load(EXPERIMENT, set=settings)
+        load(file, site="laptop", set=settings)
     (found,) = refused.value.problems
     return str(found)
 
@@ -41,6 +41,16 @@ def test_the_model_knows_every_id_of_the_tokenizer() -> None:
 
 def test_the_bundled_tokenizer_says_how_many_ids_it_has() -> None:
     assert BundledTokenizer().vocab_size == BundledTokenizer().build().vocab_size
+
+
+@pytest.mark.parametrize("owner", ["Experiment", "BenchmarkSuite"])
+def test_only_a_harness_of_ids_can_be_stitched_exactly(owner: str) -> None:
+    file, field = "experiments/eval_tb21.gin", f"{owner}.harness = @TextShellHarness()"
+    said = problem("Experiment.stitcher = @ExactStitcher()", field, file=file)
+    assert "harness TextShellHarness encodes its history anew or summarizes it; use @TokenStitcher(), or @ShellHarness()" in said
+    assert "stitcher at --set" in said
+    load(file, site="laptop", set=["Experiment.stitcher = @ExactStitcher()"])
+    load(file, site="laptop", set=[field])
 
 
 @pytest.mark.parametrize("binding", ["Campaign.temperature = 1e999", "actor/Adam.lr = 1e999", "ClippedSurrogate.clip = 1e999"])

@@ -82,7 +82,7 @@ def play(
                 engine=engine,
                 tokenizer=tokenizer,
                 harness=harness,
-                stitch=lambda: TokenStitcher().build(tokenizer, None),
+                stitch=lambda turns: TokenStitcher().stitch(trial_id, turns, tokenizer, None),
                 reward=TestCountReward(),
                 decoding=Decoding(1.0),
                 seed_for=lambda turn: 0,

@@ -1,6 +1,7 @@
 """What a campaign does with tokens that aren't what their turns sampled: it stops, unless they are the baseline's that it chose."""
 
 import dataclasses
+import re
 
 import pytest
 import starting
@@ -11,7 +12,7 @@ from t1x.campaign.record import Status
 from t1x.cli import main
 from t1x.config import load
 from t1x.tracking.log import read_log
-from t1x.trajectory.stitcher import StitchingError, TokenStitcher
+from t1x.trajectory.stitcher import StitchingError, TokenFidelityError, TokenStitcher
 
 CAMPAIGN = ("Campaign.start = @ScratchStart()", "Campaign.steps = 1", "Campaign.router = @FreeRouting()")
 
@@ -33,10 +34,26 @@ class ForgetfulStitcher(TokenStitcher):
         return worker
 
 
-def run(folder, sandboxes, stitcher):
+class FussyStitcher(TokenStitcher):
+    """Takes no turn."""
+
+    def build(self, tokenizer, layout):
+        worker = super().build(tokenizer, layout)
+
+        def refuse(turn):
+            raise TokenFidelityError(f"turn {turn.index} has an odd prompt")
+
+        worker.add = refuse
+        return worker
+
+
+def write(folder, sandboxes, stitcher):
     places = (f"Campaign.runs = '{with_store(folder / 'runs')}'", f"BubblewrapSandbox.root = '{sandboxes}'")
-    file = starting.write(folder, "fidelity", *CAMPAIGN, *places, f"Campaign.stitcher = @{stitcher}()")
-    return t1x.run(load(str(file)))
+    return str(starting.write(folder, "fidelity", *CAMPAIGN, *places, f"Campaign.stitcher = @{stitcher}()"))
+
+
+def run(folder, sandboxes, stitcher):
+    return t1x.run(load(write(folder, sandboxes, stitcher)))
 
 
 def test_a_token_that_its_turn_did_not_sample_stops_the_campaign(sandboxes, tmp_path, capsys):
@@ -47,9 +64,19 @@ def test_a_token_that_its_turn_did_not_sample_stops_the_campaign(sandboxes, tmp_
     (failed,) = t1x.runs(tmp_path / "runs")
     assert failed.status is Status.FAILED
     assert failed.error == f"StitchingError: {stopped.value}"
+    assert "as ForgetfulStitcher stitched them" in str(stopped.value)
     capsys.readouterr()
+    assert f"`t1x audit {failed.folder}` shows these trials" in str(stopped.value)
     assert main(["audit", str(failed.folder)]) == 1, "what was refused is kept, to be looked at"
     assert "4 loss positions, 0 routing rows of context and 0 cached rows aren't what was captured" in capsys.readouterr().out
+
+
+def test_turns_that_cannot_be_stitched_end_a_run_with_one_message(sandboxes, tmp_path, capsys):
+    assert main(["run", write(tmp_path, sandboxes, "FussyStitcher")]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert re.fullmatch(r"error: FussyStitcher can't stitch trial train-1-\d: turn 0 has an odd prompt", told)
+    (failed,) = t1x.runs(tmp_path / "runs")
+    assert failed.error == f"TokenFidelityError: {told.removeprefix('error: ')}"
 
 
 def test_the_baseline_is_reported(sandboxes, tmp_path, capsys):

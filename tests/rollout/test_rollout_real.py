@@ -63,7 +63,7 @@ def sample(scheduler, batch, seed=0, sessions=16, concurrency=8, deterministic=F
                     engine=engine,
                     tokenizer=tokenizer,
                     harness=ShellHarness(max_turns=3, max_command_tokens=8),
-                    stitch=lambda: TokenStitcher().build(tokenizer, MODEL.routing_layout),
+                    stitch=lambda turns: TokenStitcher().stitch(trial_id, turns, tokenizer, MODEL.routing_layout),
                     reward=TestCountReward(),
                     decoding=Decoding(1.0),
                     seed_for=lambda turn: stream(seed, "sample", trial_id, turn),
