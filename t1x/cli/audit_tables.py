@@ -10,7 +10,7 @@ from rich.text import Text
 
 from t1x.campaign.run_audit import BatchAudit
 from t1x.text.tokenizer import ChatTokenizer
-from t1x.text.visible import visible
+from t1x.text.visible import legible
 from t1x.trajectory.audit import Audit
 from t1x.trajectory.audit_finding import BEFORE, Finding
 from t1x.trajectory.audit_record import SUBSTITUTED_BOUND
@@ -47,7 +47,7 @@ def examples_of(findings: Sequence[Finding], tokenizer: ChatTokenizer | None) ->
     """The findings, each with what the stream has beside what the engine had; without text where there is no tokenizer."""
     for found in findings:
         where = f"\n{found.trial}, turn {found.turn}: {found.kind}, {found.count} position{'s' * (found.count != 1)} of it"
-        yield Text(visible(f"{where}; {found.detail}" if found.detail else where))
+        yield Text(legible(f"{where}; {found.detail}" if found.detail else where))
         table = Table(pad_edge=False, box=None)
         for column, justify in (("position", "right"), ("stream", "right"), ("", "left"), ("engine's", "right"), ("", "left")):
             table.add_column(column, justify=justify, overflow="fold")  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def _id(ids: Sequence[int], index: int, tokenizer: ChatTokenizer | None) -> tupl
     if tokenizer is None or not 0 <= ids[index] < tokenizer.vocab_size:
         return Text(f"{ids[index]}"), Text("")
     text = tokenizer.decode_spans(np.array([ids[index]], np.int32)).text
-    return Text(f"{ids[index]}"), Text(json.dumps(visible(text), ensure_ascii=False))
+    return Text(f"{ids[index]}"), Text(json.dumps(legible(text), ensure_ascii=False))
 
 
 def _cells(found: Audit) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from html import escape
 
 from t1x.cli.trajectory_wording import SHADES, context_title, facts, routing_line, sampled_title, shade, turn_title
-from t1x.text.visible import visible
+from t1x.text.visible import legible
 from t1x.trajectory.shown import ShownTrial, ShownTurn, Tokens
 
 _STYLE = """
@@ -79,7 +79,7 @@ def _turn(shown: ShownTurn, chosen: bool) -> Iterator[str]:
 def _tokens(tokens: Tokens) -> Iterator[str]:
     for index, text in enumerate(tokens.texts):
         loss, logprob = bool(tokens.loss[index]), float(tokens.logprobs[index])
-        said = [f"id {tokens.ids[index]}", repr(visible(text)) if text else "part of the next character"]
+        said = [f"id {tokens.ids[index]}", repr(legible(text)) if text else "part of the next character"]
         if loss:
             said.append(f"log-probability {logprob:.4f}")
         if not math.isnan(tokens.agreement[index]):
@@ -92,4 +92,4 @@ def _tokens(tokens: Tokens) -> Iterator[str]:
 
 
 def _safe(text: str) -> str:
-    return escape(visible(text), quote=True)
+    return escape(legible(text), quote=True)

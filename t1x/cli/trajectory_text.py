@@ -18,7 +18,7 @@ from t1x.cli.trajectory_wording import (
     told_boundaries,
     turn_title,
 )
-from t1x.text.visible import visible
+from t1x.text.visible import legible
 from t1x.trajectory.shown import ShownTrial, ShownTurn, Tokens
 from t1x.trajectory.storage_summary import TrialSummary
 
@@ -34,7 +34,7 @@ def trial_text(shown: ShownTrial, batch: str, everything: bool) -> Group:
     """All of a trial, or an excerpt whose size is bounded."""
     head = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts(shown, batch):
-        head.add_row(Text(name, style="dim"), Text(visible(value)))
+        head.add_row(Text(name, style="dim"), Text(legible(value)))
     legend = Text("sampled tokens by probability: ", style="dim")
     edges = (f"≥ {SHADES[0]:g}", *(f"≥ {edge:g}" for edge in SHADES[1:]), f"< {SHADES[-1]:g}")
     for edge, style in zip(edges, STYLES, strict=True):
@@ -71,7 +71,7 @@ def _text(tokens: Tokens, everything: bool) -> Text:
                 text.append(f" … {len(left_out):,} ids left out … ", style="dim")
             continue
         logprob = tokens.logprobs[index]
-        text.append(visible(tokens.texts[index]), style=STYLES[shade(logprob)] if tokens.loss[index] else "")
+        text.append(legible(tokens.texts[index]), style=STYLES[shade(logprob)] if tokens.loss[index] else "")
     text.rstrip()
     return text
 
@@ -88,7 +88,7 @@ def list_table(found: Sequence[TrialSummary]) -> Table:
         words = [each.id, each.task, each.ended_by]
         words += ["" if each.reward is None else f"{each.reward:g}", {None: "", True: "yes", False: "no"}[each.resolved]]
         words += [str(each.turns), f"{each.tokens:,}", f"{each.loss_tokens:,}", told_boundaries(each.boundaries)]
-        table.add_row(*(Text(visible(word)) for word in words))
+        table.add_row(*(Text(legible(word)) for word in words))
     return table
 
 

@@ -42,3 +42,10 @@ def test_memory_is_bounded():
         output.add(b"x" * 777)
     assert len(output._head) + len(output._tail) <= 2000
     assert output.text() == f"{'x' * 500}\n[... {7_770_000 - 1000} bytes cut ...]\n{'x' * 500}"
+
+
+def test_what_only_a_person_has_to_see_reaches_the_agent_as_it_is():
+    said = "a\u202eb\u200dc\ufeff"
+    output = BoundedOutput(1000)
+    output.add(said.encode())
+    assert output.text() == said
