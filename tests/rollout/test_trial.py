@@ -53,8 +53,16 @@ class Attempt:
         self.changes = {"harness": harness, "reward": TestCountReward(), "engine": self.engine} | changes
 
     async def run(self, host):
-        defaults = {"trial_id": "t", "host": host, "tokenizer": tokenizer, "stitch": lambda: TokenStitcher().build(tokenizer, None)}
-        return await run_trial(self.task, **(defaults | self.changes), decoding=Decoding(1.0), seed_for=lambda turn: turn)
+        return await run_trial(
+            self.task,
+            trial_id="t",
+            host=host,
+            tokenizer=tokenizer,
+            stitch=lambda turns: TokenStitcher().stitch("t", turns, tokenizer, None),
+            **self.changes,
+            decoding=Decoding(1.0),
+            seed_for=lambda turn: turn,
+        )
 
     async def play(self, meanwhile=None):
         host = BubblewrapSandbox(root=self.sandboxes, **self.sandbox).build()
@@ -362,7 +370,7 @@ def test_what_is_unexpected_is_raised_after_the_clean_up(sandboxes):
     for lossy in (Short, Unrouted):
         engine = lossy(harness.script(["ls"], tokenizer))
         attempt = Attempt(sandboxes, engine=engine)
-        with pytest.raises(RoutingRecordError, match="turn 0"):
+        with pytest.raises(RoutingRecordError, match="TokenStitcher can't stitch trial t: turn 0"):
             attempt()
         assert engine.released == ["t"]
     with pytest.raises(ValueError, match="no script"):
