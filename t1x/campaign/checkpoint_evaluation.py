@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from t1x.campaign.evaluation import Evaluation
 from t1x.campaign.experiment import Experiment
-from t1x.campaign.find_run import find_run
+from t1x.campaign.find_run import find_run, run_around
 from t1x.campaign.record import RECORD, Run, read_run
 from t1x.campaign.start import CheckpointStart
 from t1x.campaign.suite import Suite
@@ -83,23 +83,37 @@ def find_weights(checkpoint: str, runs: Path) -> Weights:
     """The policy that is meant: the newest one of a run, that of a checkpoint's folder, or the folder itself. Raises `ValueError`
     where there is none."""
     folder = Path(checkpoint)
+    if not folder.exists() and (whole := run_around(folder)):
+        raise ValueError(f"there is no {folder}; {_kept(whole)}")
     if not folder.is_dir() or (folder / RECORD).is_file():
         run = find_run(checkpoint, runs)
         return Weights(_newest_policy(run), run)
     policy = next((each for each in (folder, folder / "policy") if (each / CONFIG).is_file()), None)
+    above = run_around((policy or folder).resolve())
     if policy is None:
-        raise ValueError(f"{folder} holds no policy: neither it nor {folder / 'policy'} has a {CONFIG}")
-    above = next((each for each in policy.resolve().parents if (each / RECORD).is_file()), None)
+        others = f"; {_kept(above)}" if above else ""
+        raise ValueError(f"{folder} holds no policy: neither it nor {folder / 'policy'} has a {CONFIG}{others}")
     return Weights(policy, read_run(above) if above else None)
 
 
 def _newest_policy(run: Run) -> Path:
     if run.weights is not None and (run.weights / "policy" / CONFIG).is_file():
         return run.weights / "policy"
-    stored = list((run.folder / "checkpoints").glob(f"[!.]*/policy/{CONFIG}"))
-    if not stored:
+    if not (stored := _policies(run.folder)):
         raise ValueError(f"{run.folder.name} has kept no weights of a policy, and only a policy can be evaluated")
-    return max(stored, key=lambda each: each.stat().st_mtime).parent
+    return stored[-1]
+
+
+def _policies(run: Path) -> list[Path]:
+    """Those that a run has kept, the oldest first."""
+    stored = (run / "checkpoints").glob(f"[!.]*/policy/{CONFIG}")
+    return [each.parent for each in sorted(stored, key=lambda each: each.stat().st_mtime)]
+
+
+def _kept(run: Path) -> str:
+    """Which checkpoints of a run there are to choose from."""
+    names = [policy.parent.name for policy in _policies(run)]
+    return f"{run / 'checkpoints'} has {', '.join(names)}" if names else f"{run.name} has kept no weights of a policy"
 
 
 def _suites(name: str, root: Experiment, site: str | None) -> tuple[Suite, ...]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from t1x.campaign.record import RECORD, Run, read_run, runs
+from t1x.campaign.smoke import FOLDER
 from t1x.config.names import closest
 
 
@@ -20,5 +21,14 @@ def find_run(wanted: str, folder: Path) -> Run:
         return next(iter(found.values()))
     if found:
         raise ValueError(f"{wanted!r} may be {' or '.join(sorted(found))}; write more of the name")
+    if (whole := run_around(Path(wanted))) and ("/" in wanted or Path(wanted).exists()):
+        raise ValueError(f"{wanted} isn't a run, but lies in one; name that: {whole}")
+    if smoke := [str(run.folder) for run in runs(folder / FOLDER) if wanted and run.folder.name.startswith(wanted)]:
+        raise ValueError(f"there is no run {wanted!r} in {folder}, but a smoke test; name its folder: {' or '.join(smoke)}")
     hint = closest(wanted, (run.folder.name for run in known))
     raise ValueError(f"there is no run {wanted!r} in {folder}{hint}; `t1x runs --runs {folder}` lists what there is")
+
+
+def run_around(path: Path) -> Path | None:
+    """The folder of the run that a path lies in, whether or not there is something at it; None where it lies in none."""
+    return next((above for above in path.absolute().parents if (above / RECORD).is_file()), None)

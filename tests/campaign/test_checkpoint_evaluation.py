@@ -1,6 +1,8 @@
 """What `t1x eval` makes of a checkpoint, suites and settings; nothing is run here."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,20 @@ def test_a_run_stands_for_its_newest_policy_and_a_folder_for_its_own(run: Run) -
             find_weights(str(run.folder), Path()).run,
             "quickstart-start",
         )
+
+
+def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(run: Run) -> None:
+    checkpoints = run.folder / "checkpoints"
+    for at, name in enumerate(("start", "step-2")):
+        os.utime(checkpoints / name / "policy" / "config.json", (at, at))
+    with pytest.raises(ValueError, match=f"there is no {checkpoints}/step-9; {checkpoints} has start, step-2$"):
+        find_weights(str(checkpoints / "step-9"), Path())
+    (checkpoints / "critic-only").mkdir()
+    with pytest.raises(ValueError, match=f"critic-only holds no policy: .*; {checkpoints} has start, step-2$"):
+        find_weights(str(checkpoints / "critic-only"), Path())
+    shutil.rmtree(checkpoints)
+    with pytest.raises(ValueError, match=f"there is no {checkpoints}/start; quickstart-1a-0 has kept no weights of a policy$"):
+        find_weights(str(checkpoints / "start"), Path())
 
 
 def test_a_run_that_was_killed_has_weights_too(run: Run) -> None:

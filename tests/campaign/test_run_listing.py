@@ -42,6 +42,22 @@ def test_a_name_that_means_no_run_or_several_is_told(tmp_path: Path) -> None:
         find_run("", tmp_path)
 
 
+def test_what_lies_in_a_run_or_is_a_smoke_test_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = make_run(tmp_path, "quick-1a-0")
+    (first.folder / "trajectories").mkdir()
+    for inside in ("trajectories", "trajectories/train-1.parquet"):
+        path = first.folder / inside
+        with pytest.raises(ValueError, match=f"{path} isn't a run, but lies in one; name that: {first.folder}$"):
+            find_run(str(path), tmp_path)
+    monkeypatch.chdir(first.folder)
+    with pytest.raises(ValueError, match="there is no run 'slow'"):
+        find_run("slow", tmp_path)
+    tried = make_run(tmp_path / "smoke", "slow-1c-0")
+    with pytest.raises(ValueError, match=f"no run 'slow' in {tmp_path}, but a smoke test; name its folder: {tried.folder}$"):
+        find_run("slow", tmp_path)
+    assert find_run(str(tried.folder), tmp_path).folder == tried.folder
+
+
 def log(folder: Path, *entries: tuple[int, dict[str, float]], end: str = "") -> None:
     lines = [json.dumps({"step": step, "time": 0.0, "metrics": metrics}) + "\n" for step, metrics in entries]
     (folder / "log.jsonl").write_text("".join(lines) + end)
