@@ -1,6 +1,7 @@
 """Rollout routing replay (report, section 4.3): a pass whose experts are those of a record.
 
 Invariants:
+- a pass goes through the record as it was given, whatever the caller does to it later;
 - a pass consumes every recorded row once in its forward pass and, where gradients flow, once in its backward pass: all else raises;
 - a recomputation of activations gets the rows of its own forward pass, whatever other passes are in flight, and what the backward
   pass goes through is compared with them.
@@ -41,7 +42,9 @@ class RoutingReplay:
                 f"a routing record of this network is integers of shape [tokens, layers, k] = "
                 f"[tokens, {', '.join(map(str, layout))}], got {record.dtype} {list(record.shape)}"
             )
-        self._mode, self._record = mode, record.flatten(0, -3)
+        self._mode = mode
+        self._record = record.flatten(0, -3).clone()  # a caller may fill its buffer anew before the backward pass
+        self._choosing: ChosenBy | None = None
         self._layers = {router: layer for layer, router in enumerate(routers)}
         self._forward, self._backward = [0] * len(routers), [0] * len(routers)
         """How many rows each layer has consumed: the cursors."""
@@ -51,14 +54,17 @@ class RoutingReplay:
         """Layer, and whether its backward pass went through other experts: read at the end, since that waits for a GPU."""
 
     def __enter__(self) -> None:
+        if self._choosing is not None:
+            raise RuntimeError("routing replay: its pass is running already; another pass needs a RoutingReplay of its own")
         self._choosing, self._grad_enabled = ChosenBy(self), torch.is_grad_enabled()
         self._choosing.__enter__()
         torch.set_grad_enabled(self._grad_enabled and self._mode is RouterMode.REPLAY_WITH_GRAD)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._choosing is not None, "entered before"
         torch.set_grad_enabled(self._grad_enabled)
         self._choosing.__exit__()
-        del self._choosing  # it holds this pass
+        self._choosing = None  # it holds this pass
         if error is None:
             self._require_forward()
 

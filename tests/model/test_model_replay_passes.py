@@ -111,6 +111,34 @@ def test_a_pass_may_not_be_run_twice_or_by_fewer_or_more_tokens(recompute: bool)
     assert torch.equal(model(ids, lengths=[6]).routed_experts, network()(ids, lengths=[6]).routed_experts), "free again"
 
 
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])
+def test_a_pass_keeps_its_record_when_the_caller_fills_the_buffer_anew(recompute: bool, dtype: torch.dtype) -> None:
+    model, (ids, record) = network(recompute), drawn(7)
+    with RoutingReplay(model, record):
+        one = loss(model, ids, [7])
+    one.backward()
+    due, buffer = gradients(model), record.to(dtype)
+    replay = RoutingReplay(model, buffer)
+    with replay:
+        one = loss(model, ids, [7])
+    buffer.copy_(drawn(7, seed=1)[1])
+    one.backward()
+    replay.finish()
+    for mine, its in zip(gradients(model), due, strict=True):
+        assert torch.equal(mine, its)
+
+
+def test_a_pass_that_is_entered_within_itself_is_refused_and_leaves_routers_free() -> None:
+    model, (ids, record) = network(), drawn(7)
+    free, replay = model(ids, lengths=[7]).routed_experts, RoutingReplay(model, record, RouterMode.REPLAY_NO_GRAD)
+    assert not torch.equal(free, record)
+    with pytest.raises(RuntimeError, match="its pass is running already"), replay, replay:
+        pass
+    assert torch.is_grad_enabled()
+    assert torch.equal(model(ids, lengths=[7]).routed_experts, free)
+
+
 def test_a_layer_may_take_its_rows_in_parts() -> None:
     layer, (_, record) = network().model.layers[0].moe, drawn(6)
     x = torch.randn(6, 8)
