@@ -67,7 +67,7 @@ class TokenTrialStitcher:
             raise _fidelity_error(before, turn, self._tokenizer, "ExactStitcher takes no other turn, not even an announced restart")
         if turn.restarted:
             return restart
-        found: Edit | str | None = edge(before, turn.prompt_ids, self._tokenizer, self._bounds)
+        found: Edit | str | None = edge(before, turn, self._tokenizer, self._bounds)
         found = found or retokenized(before, turn, self._tokenizer, self._bounds)
         if isinstance(found, Edit):
             return found if self._aligned else replace(found, captured=False)

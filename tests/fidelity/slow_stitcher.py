@@ -120,6 +120,10 @@ class SlowStitcher:
                     continue
                 repeated = max(n for n in range(u + 1) if prompt[len(kept) : len(kept) + n] == dropped[u - n :])
                 skipped = len(kept) + repeated
+                if u and turn.rendered and turn.rendered.answer:
+                    encoded, (_, end) = turn.rendered.encoded, turn.rendered.answer
+                    if [*encoded.starts.tolist(), len(encoded.text)][skipped] < end:
+                        return self.by_text(turn, prompt)
                 return "edge", skipped, skipped - 1 if a and (u == 0 or repeated) else None
         return self.by_text(turn, prompt)
 

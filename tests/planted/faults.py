@@ -94,6 +94,13 @@ FAULTS = (
         (STREAMS, "tests/trajectory/test_boundary.py"),
     ),
     Fault(
+        "an edge that leaves out the answer's end",
+        "trajectory/boundary.py",
+        "if dropped and turn.rendered is not None and _within_answer(turn.rendered, matched + skipped):",
+        "if False:",
+        (STREAMS, "tests/trajectory/test_boundary.py"),
+    ),
+    Fault(
         "an id that says something is dropped",
         "trajectory/boundary.py",
         "most = _trailing(answer[len(answer) - min(bounds.dropped_ids, len(answer)) :], droppable)",
@@ -111,7 +118,7 @@ FAULTS = (
         "announced restart that fits by coincidence",
         "trajectory/stitching.py",
         "if turn.restarted:",
-        "if turn.restarted and edge(before, turn.prompt_ids, self._tokenizer, self._bounds) is None:",
+        "if turn.restarted and edge(before, turn, self._tokenizer, self._bounds) is None:",
         (STREAMS, "tests/trajectory/test_stitching_cases.py"),
     ),
     Fault(
@@ -133,8 +140,8 @@ FAULTS = (
     Fault(
         "dropped sample where routing is absent",
         "rollout/trial.py",
-        "        for turn in record.turns:\n            worker.add(turn)\n",
-        "        for turn in record.turns:\n            if len(turn.completion.routing):\n                worker.add(turn)\n",
+        "stitch(record.turns)",
+        "stitch([turn for turn in record.turns if len(turn.completion.routing)])",
         ("tests/rollout/test_trial.py::test_what_is_unexpected_is_raised_after_the_clean_up",),
     ),
     Fault(

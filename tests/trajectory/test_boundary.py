@@ -66,7 +66,7 @@ EDGES = [
 @pytest.mark.parametrize(("history", "answer", "prompt", "expected"), [case[1:] for case in EDGES], ids=[case[0] for case in EDGES])
 def test_edge(history, answer, prompt, expected):
     suffix, dropped, skipped, follow, captured = expected
-    found = edge(turn(0, history, answer), ids(prompt), TOY, BOUNDS)
+    found = edge(turn(0, history, answer), turn(1, prompt, ""), TOY, BOUNDS)
     assert found == Edit(Boundary.EDGE, follow, captured, suffix, dropped, skipped)
 
 
@@ -81,14 +81,29 @@ NOT_EDGES = [
 
 @pytest.mark.parametrize(("history", "answer", "prompt"), [case[1:] for case in NOT_EDGES], ids=[case[0] for case in NOT_EDGES])
 def test_not_an_edge(history, answer, prompt):
-    assert edge(turn(0, history, answer), ids(prompt), TOY, BOUNDS) is None
+    assert edge(turn(0, history, answer), turn(1, prompt, ""), TOY, BOUNDS) is None
+
+
+def test_an_edge_ends_behind_the_answer_as_it_was_rendered():
+    """`ls / / <e>` comes back as `ls // <e>`: nothing of the answer is missing, it is the same text in other ids."""
+    first = turn(0, "<u> <a>", "ls / / <e>", text=True)
+    second = turn(1, "<u> <a> ls // <e> <t>", "", answered=(2, 4))
+    assert edge(first, second, TOY, BOUNDS) is None
+    assert agree(first, second) == Edit(Boundary.RETOKENIZED, follow=5, captured=True, skipped=1)
+    trimmed = turn(1, "<u> <a> ls <e> <t>", "", answered=(2, 3))
+    assert edge(first, trimmed, TOY, BOUNDS) == Edit(Boundary.EDGE, 4, True, dropped=3, skipped=1)
+    cut_off = turn(0, "<u> <a> <think>", "ls", text=True)
+    longer = turn(1, "<u> <a> ls // <e> <t>", "", answered=(2, 4))
+    assert edge(cut_off, longer, TOY, BOUNDS) == Edit(Boundary.EDGE, 3, True, suffix=1), (
+        "what follows is not in the place of dropped ids"
+    )
 
 
 def test_the_bounds_hold():
-    suffix = turn(0, "<u> a <a> <think> // </think>", "ls <e>"), ids("<u> a <a> ls <e> <t>")
+    suffix = turn(0, "<u> a <a> <think> // </think>", "ls <e>"), turn(1, "<u> a <a> ls <e> <t>", "")
     assert edge(*suffix, TOY, Bounds(3, 0)) is not None
     assert edge(*suffix, TOY, Bounds(2, 16)) is None
-    dropped = turn(0, "<u> a <a>", "ls / / <e>"), ids("<u> a <a> ls <t>")
+    dropped = turn(0, "<u> a <a>", "ls / / <e>"), turn(1, "<u> a <a> ls <t>", "")
     assert edge(*dropped, TOY, Bounds(0, 3)) is not None
     assert edge(*dropped, TOY, Bounds(96, 2)) is None
 
@@ -110,7 +125,7 @@ def plain_turn(history, answer):
 def test_edge_is_the_grid_searched_one_by_one(history, answer, rest, other, suffixes, drops, related):
     """Against every (s, u) tried in order, on prompts that are related and prompts that may be."""
     prompt = history[: max(0, len(history) - len(other))] + answer[: len(answer) - len(rest) % 3] + rest if related else other
-    found = edge(plain_turn(history, answer), np.array(prompt, np.int32), TOY, Bounds(suffixes, drops))
+    found = edge(plain_turn(history, answer), plain_turn(prompt, []), TOY, Bounds(suffixes, drops))
     expected = None
     for s in range(min(suffixes, len(history)) + 1):
         if any(id_ in TOY.stop_ids for id_ in history[len(history) - s :]):
@@ -129,10 +144,10 @@ def test_a_long_prompt_takes_milliseconds():
     """84,000 ids and the whole grid, where the answer's first id stands in every place that it may begin at."""
     history = np.full(84_000, BY_NAME["a"], np.int32)
     before = plain_turn(history, np.full(2_000, BY_NAME["a"]))
-    prompt = np.concatenate([history[:-96], before.completion.ids[:-1], ids("b")])
+    after = plain_turn(np.concatenate([history[:-96], before.completion.ids[:-1], ids("b")]), [])
     started = time.process_time()
     for _ in range(10):
-        assert edge(before, prompt, TOY, BOUNDS) is None
+        assert edge(before, after, TOY, BOUNDS) is None
     assert (time.process_time() - started) / 10 < 0.02
 
 
