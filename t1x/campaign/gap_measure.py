@@ -19,7 +19,7 @@ from t1x.campaign.margin import Flags, Margins
 from t1x.campaign.margin_pass import free_pass
 from t1x.campaign.progress import ProgressReport
 from t1x.engine.embedded import EmbeddedEngine
-from t1x.engine.protocol import Decoding, EngineWorker, Sampling
+from t1x.engine.protocol import Completion, Decoding, EngineWorker, Sampling
 from t1x.model.checkpoint import to_hf
 from t1x.model.router import RouterMode
 from t1x.model.transformer import MoeTransformer
@@ -76,7 +76,7 @@ class Measurement:
         cells, margins, entropy = dict[Cell, Gap](), dict[str, Margins](), None
         lost: dict[str, int] = {}
         for dtype in DTYPES:
-            forced = await self._forced(trials, dtype)
+            forced = dict(zip(trials, await self._forced(trials, dtype), strict=True))
             for index, stitcher in enumerate(self.stitchers):
                 batch, lost[type(stitcher).__name__] = await asyncio.to_thread(self._stitched, forced, stitcher)
                 counts = np.bincount(batch.trials, batch.counts, len(trials)).astype(np.int64)
@@ -101,15 +101,13 @@ class Measurement:
         finally:
             await engine.close()
 
-    def _stitched(self, trials: Sequence[Sequence[Turn]], stitcher: Stitcher) -> tuple[Batch, int]:
+    def _stitched(self, trials: Trials, stitcher: Stitcher) -> tuple[Batch, int]:
         """The samples of all trials, and how many of their loss tokens are beyond what the model takes."""
         model = self.policy.config
         trajectories, which, lost = list[Trajectory](), list[int](), 0
-        for index, turns in enumerate(trials):
-            worker = stitcher.build(self.tokenizer, model.routing_layout)
-            for turn in turns:
-                worker.add(turn)
-            found, beyond = fitted(worker.finish(), model.longest_sample)
+        for index, (trial, turns) in enumerate(trials.items()):
+            stitched = stitcher.stitch(trial, turns, self.tokenizer, model.routing_layout)
+            found, beyond = fitted(stitched, model.longest_sample)
             lost += beyond
             trajectories += found
             which += [index] * len(found)
@@ -141,22 +139,45 @@ async def force(
     concurrency: int,
     on_trial: Callable[[], None] = lambda: None,
 ) -> list[list[Turn]]:
-    """The turns as this engine would have sampled them: their ids, with its own log-probabilities and experts. Turns without a
-    sampled id are left out. Trials are served side by side, each turn after the one before."""
+    """The turns as this engine would have sampled them: their ids, with its own log-probabilities and experts. Trials are served
+    side by side, each turn after the one before. Raises `ValueError` for the first turn that it can't take."""
     slots = asyncio.Semaphore(concurrency)
 
     async def one(trial: str, turns: Sequence[Turn]) -> list[Turn]:
         forced = []
         async with slots:
             for turn in turns:
-                ids = turn.completion.ids
-                if len(ids):
-                    sampling = Sampling(Decoding(turn.temperature), len(ids), stop_ids, 0, ids)
-                    forced.append(replace(turn, completion=await engine.generate(turn.prompt_ids, sampling, trial)))
+                try:
+                    forced.append(replace(turn, completion=await _forced(turn, engine, stop_ids, trial)))
+                except ValueError as error:
+                    raise ValueError(
+                        f"trial {trial}, turn {turn.index} can't go through this policy: {error}. Choose trials that this policy's "
+                        f"model and tokenizer can have sampled"
+                    ) from error
             await engine.release(trial)
         on_trial()
         return forced
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(trial, turns)) for trial, turns in trials.items()]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(trial, turns)) for trial, turns in trials.items()]
+    except ExceptionGroup as errors:
+        first = errors.exceptions[0]
+        raise first from first.__cause__
     return [task.result() for task in tasks]
+
+
+async def _forced(turn: Turn, engine: EngineWorker, stop_ids: tuple[int, ...], trial: str) -> Completion:
+    """Of a turn that sampled nothing, the prompt's last id is forced behind the others: the engine then answers with the rows that
+    its prompt has, as later turns expect of its session."""
+    done, prompt = turn.completion, turn.prompt_ids
+    ids = done.ids
+    if not len(ids):
+        prompt, ids = prompt[:-1], prompt[-1:]
+    if not len(prompt):  # a single id, which has no row
+        return done
+    said = await engine.generate(prompt, Sampling(Decoding(turn.temperature), len(ids), stop_ids, 0, ids), trial)
+    n = len(done.ids)
+    return replace(
+        said, ids=said.ids[:n], logprobs=said.logprobs[:n], finish_reason=said.finish_reason if n else done.finish_reason
+    )

@@ -1,8 +1,9 @@
 """The gap on trials that real sandboxes gave, against slow passes."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from rich.console import Console
 from t1x.campaign.assembly import first, named, trial_runner
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.gap import Cell, Gap
-from t1x.campaign.gap_measure import Measured, Measurement, force
+from t1x.campaign.gap_measure import Dtype, Measured, Measurement, force
 from t1x.campaign.progress import ProgressReport
 from t1x.config import load
 from t1x.engine.embedded import EmbeddedEngine
@@ -27,6 +28,8 @@ from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 from t1x.text.bundled import BundledTokenizer
 from t1x.text.canonical import noncanonical
+from t1x.trajectory.audit import audit
+from t1x.trajectory.records import Turn
 from t1x.trajectory.stitcher import RetokenizingStitcher, TokenStitcher
 
 FREE, REPLAYED = RouterMode.FREE, RouterMode.REPLAY_NO_GRAD
@@ -143,24 +146,82 @@ def test_a_cell_is_what_one_pass_a_trajectory_and_a_loop_over_its_tokens_give(st
         assert found.flipped.sum() == pytest.approx(flips, abs=1), "but for a margin that rounding decides"
 
 
-def test_forcing_keeps_the_turns_but_for_what_the_engine_says_of_them(studied: Studied) -> None:
-    async def forced(version: int) -> list:
-        engine = EmbeddedEngine(dtype="bfloat16").build(
+def forced(
+    studied: Studied, trials: Mapping[str, Sequence[Turn]], *, dtype: Dtype = "bfloat16", version: int = 0
+) -> list[list[Turn]]:
+    async def run() -> list[list[Turn]]:
+        engine = EmbeddedEngine(dtype=dtype).build(
             studied.policy.config, to_hf(studied.policy), version=version, deterministic=True
         )
-        trials = {name: trial.turns for name, trial in studied.trials.items()}
         try:
             return await force(trials, engine, studied.tokenizer.stop_ids, 5)
         finally:
             await engine.close()
 
-    for turns, trial in zip(asyncio.run(forced(2)), studied.trials.values(), strict=True):
+    return asyncio.run(run())
+
+
+def test_forcing_keeps_the_turns_but_for_what_the_engine_says_of_them(studied: Studied) -> None:
+    trials = {name: trial.turns for name, trial in studied.trials.items()}
+    for turns, trial in zip(forced(studied, trials, version=2), studied.trials.values(), strict=True):
         assert len(turns) == len(trial.turns)
         for mine, its in zip(turns, trial.turns, strict=True):
             assert mine.prompt_ids.tolist() == its.prompt_ids.tolist()
             assert mine.completion.ids.tolist() == its.completion.ids.tolist()
             assert (mine.completion.finish_reason, mine.completion.version) == (its.completion.finish_reason, 2)
             assert mine.completion.logprobs.tobytes() == its.completion.logprobs.tobytes()
+
+
+def two_turns(studied: Studied) -> Sequence[Turn]:
+    return next(trial.turns for trial in studied.trials.values() if len(trial.turns) == 2)
+
+
+def silent(turn: Turn) -> Turn:
+    """The same prompt, to which nothing was sampled."""
+    done = turn.completion
+    nothing = replace(done, ids=done.ids[:0], logprobs=done.logprobs[:0], routing=done.routing[: len(done.routing) - len(done.ids)])
+    return replace(turn, completion=replace(nothing, finish_reason="abort"))
+
+
+@pytest.mark.parametrize("at", [(0,), (1,), (2,), (0, 1, 1, 2)])
+def test_turns_that_sampled_nothing_are_kept_and_change_nothing_else(studied: Studied, at: tuple[int, ...]) -> None:
+    """At each place of `at` a turn that sampled nothing comes before the turn of that number, or after the last. Where the engine
+    goes on from such a prompt it computes the rest apart, so log-probabilities may differ in their last bits."""
+    first, last = two_turns(studied)
+    ids = np.concatenate([last.prompt_ids, last.completion.ids, studied.tokenizer.glue("done")])
+    after = silent(replace(last, prompt_ids=ids.astype(np.int32)))
+    mixed = [
+        turn
+        for number, real in enumerate((first, last, None))
+        for turn in (*[silent(real or after)] * at.count(number), *([real] if real else []))
+    ]
+    numbered = [replace(turn, index=index) for index, turn in enumerate(mixed)]
+    turns, plain = forced(studied, {"mixed": numbered, "plain": [first, last]}, dtype="float32")
+    assert [turn.index for turn in turns] == list(range(2 + len(at)))
+    assert [turn.completion.finish_reason for turn in turns if not len(turn.completion.ids)] == ["abort"] * len(at)
+    (one,), (due,) = (
+        TokenStitcher().stitch("a", each, studied.tokenizer, studied.policy.config.routing_layout) for each in (turns, plain)
+    )
+    n = len(due.token_ids)
+    assert len(one.token_ids) == (len(ids) if 2 in at else n)
+    for name in ("token_ids", "loss_mask"):
+        assert np.array_equal(getattr(one, name)[:n], getattr(due, name))
+    assert one.logprobs[:n] == pytest.approx(due.logprobs, abs=1e-5)
+    assert np.array_equal(one.routed_experts[: n - 1], due.routed_experts)
+    assert audit(turns, [one]).violations == 0
+
+
+def test_a_turn_that_the_policy_can_not_have_taken_is_named(studied: Studied) -> None:
+    first, last = two_turns(studied)
+    foreign = np.where(np.arange(len(last.prompt_ids)) == 3, studied.policy.config.vocab_size + 7, last.prompt_ids)
+    longest = np.tile(last.prompt_ids, 1 + studied.policy.config.max_position_embeddings // len(last.prompt_ids))
+    for prompt, why in ((foreign, "prompt id .* at 3 is outside the vocabulary"), (longest, "leaves no room in a context")):
+        wrong = replace(last, prompt_ids=prompt.astype(np.int32))
+        with pytest.raises(ValueError, match=f"^trial wrong, turn 1 can't go through this policy: .*{why}"):
+            forced(studied, {"right": [first, last], "wrong": [first, wrong]})
+    ids = np.where(np.arange(len(last.completion.ids)) == 0, -5, last.completion.ids).astype(np.int32)
+    with pytest.raises(ValueError, match=r"^trial wrong, turn 1 .*forced id -5 at 0"):
+        forced(studied, {"wrong": [first, replace(last, completion=replace(last.completion, ids=ids))]})
 
 
 def test_trials_without_a_sampled_token_are_refused() -> None:
