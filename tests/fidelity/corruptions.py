@@ -3,49 +3,57 @@
 from dataclasses import replace
 
 import numpy as np
+from streams import change
 
 from t1x.trajectory.stitcher import RoutingRecordError, StitchingError
-
-
-def change(turn, **values):
-    """The turn with parts of its completion replaced."""
-    return replace(turn, completion=replace(turn.completion, **values))
 
 
 def records(turn, layout, before, known):
     """(kind, turn, error): routing that isn't what the engine owes. `known` are the rows of every position of this turn."""
     done = turn.completion
     rows, start = done.routing, done.routing_start
-    rng = np.random.default_rng(len(rows))
     if len(rows):
         yield "first row missing", change(turn, routing=rows[1:]), RoutingRecordError
         yield "last row missing", change(turn, routing=rows[:-1]), RoutingRecordError
         yield "row twice", change(turn, routing=np.concatenate([rows, rows[-1:]])), RoutingRecordError
         yield "no rows", change(turn, routing=rows[:0]), RoutingRecordError
-        at, layer = rng.integers(len(rows)), rng.integers(layout.layers)
-        bad = rows.copy()
-        bad[at, layer, 1] = bad[at, layer, 0]
-        yield "duplicate expert", change(turn, routing=bad), RoutingRecordError
-        bad = rows.copy()
-        bad[at, layer, 0] = layout.experts
-        yield "expert out of range", change(turn, routing=bad), RoutingRecordError
-        bad = rows.copy()
-        bad[:, layer] = 0
-        yield "layer of zeros", change(turn, routing=bad), RoutingRecordError
         yield "flat rows", change(turn, routing=rows.reshape(len(rows), -1)), RoutingRecordError
     yield "begins one later", change(turn, routing_start=start + 1), RoutingRecordError
     yield "begins one earlier", change(turn, routing_start=start - 1), RoutingRecordError
+    held = 0 if before is None else len(before.prompt_ids) + len(before.completion.ids) - 1
+    if len(known) > held:
+        yield "rows that nobody has", change(turn, routing=known[held + 1 :], routing_start=held + 1), RoutingRecordError
+    if layout is None:
+        yield "experts of a model that has none", change(turn, routing=np.zeros((len(rows), 1, 1), rows.dtype)), RoutingRecordError
+    else:
+        yield from choices(turn, layout, known)
+
+
+def choices(turn, layout, known):
+    """The same for what stands in a row of experts."""
+    done = turn.completion
+    rows = done.routing
+    rng = np.random.default_rng(len(rows))
     yield "no layers", change(turn, routing=rows[:, :0, :0]), RoutingRecordError
     yield "a layer more", change(turn, routing=np.concatenate([rows, rows[:, :1]], axis=1)), RoutingRecordError
     yield "an expert fewer", change(turn, routing=rows[..., :-1]), RoutingRecordError
     yield "other type", change(turn, routing=rows.astype(np.int32)), RoutingRecordError
-    held = 0 if before is None else len(before.prompt_ids) + len(before.completion.ids) - 1
-    if len(known) > held:
-        yield "rows that nobody has", change(turn, routing=known[held + 1 :], routing_start=held + 1), RoutingRecordError
+    if len(rows):
+        at, layer = rng.integers(len(rows)), rng.integers(layout.layers)
+        bad = rows.copy()
+        bad[at, layer, 0] = layout.experts
+        yield "expert out of range", change(turn, routing=bad), RoutingRecordError
+        if layout.k > 1:
+            bad = rows.copy()
+            bad[at, layer, 1] = bad[at, layer, 0]
+            yield "duplicate expert", change(turn, routing=bad), RoutingRecordError
+            bad = rows.copy()
+            bad[:, layer] = 0
+            yield "layer of zeros", change(turn, routing=bad), RoutingRecordError
     if done.cached_tokens:
         bad = known.copy()
         at = rng.integers(done.cached_tokens)
-        bad[at] = np.roll(bad[at], 1, axis=-1)
+        bad[at] = (bad[at].astype(int) + 1) % layout.experts
         yield "row from the cache differs", change(turn, routing=bad, routing_start=0), RoutingRecordError
 
 
@@ -81,6 +89,9 @@ def histories(turn, before):
         ids = turn.prompt_ids.copy()
         ids[at] = ids[at] % 100 + 1
         yield kind, replace(silent, prompt_ids=ids, rendered=None)
+    if len(turn.prompt_ids) > 1 and len(turn.completion.routing):
+        fewer = change(silent, routing=turn.completion.routing[:-1])
+        yield "an id dropped", replace(fewer, prompt_ids=turn.prompt_ids[1:], rendered=None)
     if turn.rendered is not None and turn.rendered.answer is not None:
         begin, end = turn.rendered.answer
         length = len(turn.rendered.encoded.text)

@@ -163,7 +163,7 @@ class SmallChat:
         return ids
 
 
-@functools.lru_cache(maxsize=400)
+@functools.cache
 def small_chat(spaces, seed, style):
     return SmallChat(spaces, seed, style)
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from promises import promise
 from slow_stitcher import SlowStitcher
 from small_chats import Style, small_chat
-from streams import build, plain, stitch
-from worlds import Step, World, happen, worlds
+from stitched_world import build, stitch_world
+from streams import plain
+from worlds import Step, World, happen, row_of, worlds
 
 from t1x.model.routing_layout import RoutingLayout
 from t1x.trajectory.stitcher import StitchingError
@@ -28,14 +29,16 @@ def refused(world, index):
     turn, before = world.turns[index], world.turns[index - 1] if index else None
     slow = slow_until(world, index)
     rows = slow.captured(turn, turn.prompt_ids.tolist())
-    known = np.array(rows, world.layout.dtype).reshape(-1, world.layout.layers, world.layout.k)
+    layers, k, dtype = row_of(world.layout)
+    known = np.array(rows, dtype).reshape(len(rows), layers, k)
     stitcher = build(world)
     for earlier in world.turns[:index]:
         stitcher.add(earlier)
     untouched = plain(stitcher.finish())
     kinds = set()
     bad = [*records(turn, world.layout, before, known), *samples(turn, before)]
-    if untouched and len(untouched) == len(plain(stitch(World(world.chat, world.layout, world.turns[: index + 1])).trajectories)):
+    so_far = World(world.chat, world.layout, world.turns[: index + 1])
+    if untouched and len(untouched) == len(stitch_world(so_far).trajectories):
         bad.append(("other temperature", replace(turn, temperature=0.5), StitchingError))
     for kind, wrong in histories(turn, before):
         try:
@@ -57,7 +60,7 @@ def refused(world, index):
 @given(worlds)
 @promise
 def test_what_is_corrupted_is_refused_and_loses_nothing(world):
-    taken = stitch(world).taken
+    taken = stitch_world(world).taken
     if taken:
         refused(world, len(taken) - 1)
 
@@ -65,14 +68,15 @@ def test_what_is_corrupted_is_refused_and_loses_nothing(world):
 def test_every_class_of_corruption_is_tried():
     """In ordinary trials of three turns, whose last boundary is `RETOKENIZED` in some: the policy splits its text as it likes."""
     step = Step("go on", False, ("a", "b", "ab", "</think>"), False, "stop", ("a b\n",), False, 0.0, "delta", False)
-    chat, layout = small_chat("bytes", 1, Style()), RoutingLayout(2, 2, 8)
-    tried = set()
+    chat, tried = small_chat("bytes", 1, Style()), set()
     for seed in range(8):
-        tried |= refused(happen(chat, [step] * 3, layout, seed), 2)
+        for layout in (RoutingLayout(2, 2, 8), None):
+            tried |= refused(happen(chat, [step] * 3, layout, seed), 2)
     assert tried == {
         *("first row missing", "last row missing", "row twice", "no rows", "duplicate expert", "expert out of range"),
         *("layer of zeros", "flat rows", "begins one later", "begins one earlier", "no layers", "a layer more", "an expert fewer"),
         *("other type", "rows that nobody has", "row from the cache differs", "NaN log-probability", "infinite log-probability"),
         *("a log-probability more", "a log-probability fewer", "empty prompt", "turn left out", "turn again"),
         *("text of another prompt", "other temperature", "first id rewritten", "an id rewritten", "span of another text"),
+        *("an id dropped", "experts of a model that has none"),
     }

@@ -1,5 +1,6 @@
-"""The rules of stitching one by one, each from what the turns captured."""
+"""What stitching promises besides the streams of `slow_stitcher.py`."""
 
+import itertools
 import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from promises import promise
 from small_chats import STOP, Style, chats, small_chat
-from streams import build, plain, stitch
+from stitched_world import build, stitch_world
+from streams import plain
 from worlds import Step, happen, layouts, steps, worlds
 
 from t1x.model.routing_layout import RoutingLayout
@@ -19,35 +21,21 @@ from t1x.trajectory.records import Boundary
 from t1x.trajectory.stitcher import ExactStitcher, TokenFidelityError
 
 
-def chunks_of(got):
-    """Each trajectory with its turns: a restart begins the next one."""
-    first = 0
-    for index, trajectory in enumerate(got.trajectories):
-        turns = got.taken[first : first + len(trajectory.boundaries) + (index == 0)]
-        first += len(turns)
-        yield trajectory, turns
-
-
 @given(worlds)
 @promise
-def test_loss_positions_are_exactly_what_was_sampled(world):
-    """Eq. 5: ids, log-probabilities and versions in the order of the turns, and no log-probability elsewhere."""
-    for stream, turns in chunks_of(stitch(world)):
-        done = [turn.completion for turn in turns]
-        mask = stream.loss_mask
-        assert stream.token_ids[mask].tolist() == [id_ for one in done for id_ in one.ids.tolist()]
-        assert stream.logprobs[mask].tolist() == [value for one in done for value in one.logprobs.tolist()]
-        assert not stream.logprobs[~mask].any()
-        spans = [span for span in stream.versions if mask[span.start : span.stop].any()]
-        of = [next(span.version for span in spans if span.start <= j < span.stop) for j in np.flatnonzero(mask)]
-        assert of == [one.version for one in done for _ in one.ids]
+def test_every_rule_holds(world):
+    """All of them of one trial, since making trials takes longest."""
+    got = stitch_world(world)
+    the_auditor_finds_no_violation(got)
+    a_row_was_captured_for_its_own_id_or_put_in_where_no_loss_token_follows(got)
+    if world.turns[0].rendered is not None:
+        no_stop_token_stands_twice_in_a_row(got)
+    what_was_appended_never_changes(got)
+    the_exact_stitcher_takes_exact_turns_and_no_others(world, got)
 
 
-@given(worlds)
-@promise
-def test_the_auditor_finds_no_violation(world):
+def the_auditor_finds_no_violation(got):
     """Its code is independent of the stitcher's. Every count is checked here again."""
-    got = stitch(world)
     found = audit(got.taken, got.trajectories)
     assert found.violations == 0, found.findings
     assert found.own_turn_fidelity == 1
@@ -57,34 +45,17 @@ def test_the_auditor_finds_no_violation(world):
     assert found.placeholder_tokens == sum(turn.placeholder_tokens for turn in got.taken)
     assert found.substituted_rows == sum(len(stream.substituted_rows) for stream in got.trajectories)
     other = 0
-    for stream, turns in chunks_of(got):
-        loss = np.flatnonzero(stream.loss_mask).tolist()
+    for stream, turns in got.chunks:
+        ids, loss = stream.token_ids.tolist(), iter(np.flatnonzero(stream.loss_mask).tolist())
         for turn in turns:
-            for at in range(len(turn.completion.ids)):
-                prefix = [*turn.prompt_ids.tolist(), *turn.completion.ids[:at].tolist()]
-                other += stream.token_ids[: loss.pop(0)].tolist() != prefix
+            prompt, answer = turn.prompt_ids.tolist(), turn.completion.ids.tolist()
+            other += sum(ids[: next(loss)] != prompt + answer[:at] for at in range(len(answer)))
     assert found.context_differences == other
 
 
-@given(worlds)
-@promise
-def test_rows_are_aligned_and_those_of_loss_positions_are_their_own_turns(world):
-    """Invariants 3, 4 and 6: N - 1 rows, row j predicts j + 1, and the turn that sampled j + 1 captured it."""
-    for stream, turns in chunks_of(stitch(world)):
-        assert len(stream.routed_experts) == len(stream.token_ids) - 1 == len(stream.loss_mask) - 1 == len(stream.logprobs) - 1
-        due = []
-        for turn in turns:
-            done = turn.completion
-            before = len(turn.prompt_ids) - 1 - done.routing_start
-            due += done.routing[before : before + len(done.ids)].tolist()
-        assert stream.routed_experts[np.flatnonzero(stream.loss_mask) - 1].tolist() == due
-
-
-@given(worlds)
-@promise
-def test_a_row_was_captured_for_its_own_id_or_put_in_where_no_loss_token_follows(world):
+def a_row_was_captured_for_its_own_id_or_put_in_where_no_loss_token_follows(got):
     """Behind a repaired boundary too. Eq. 14; the report's placeholder set lies outside of the loss."""
-    got, captured, rows = stitch(world), defaultdict(list), []
+    captured, rows = defaultdict(list), []
     for turn in got.taken:
         rows = rows[: turn.completion.routing_start] + turn.completion.routing.tolist()
         for id_, row in zip([*turn.prompt_ids.tolist(), *turn.completion.ids.tolist()], rows, strict=False):
@@ -100,21 +71,18 @@ def test_a_row_was_captured_for_its_own_id_or_put_in_where_no_loss_token_follows
                 assert row in captured[int(stream.token_ids[j])]
 
 
-@given(worlds)
-@promise
-def test_no_stop_token_stands_twice_in_a_row(world):
-    """Templates put one behind an answer, and the policy has sampled it already."""
-    if world.turns[0].rendered is None:
+def no_stop_token_stands_twice_in_a_row(got):
+    """Templates put one behind an answer, and the policy has sampled it already. Only behind a turn that added nothing to the
+    streams, and whose prompt lacked that stop token, the next turn's exact continuation of it has one of its own."""
+    lengths = [sum(len(stream.token_ids) for stream in streams) for streams in got.snapshots]
+    if any(before == after for before, after in itertools.pairwise(lengths)):
         return
-    for stream in stitch(world).trajectories:
+    for stream in got.trajectories:
         stops = stream.token_ids == STOP
         assert not (stops[1:] & stops[:-1]).any()
 
 
-@given(worlds)
-@promise
-def test_what_was_appended_never_changes(world):
-    got = stitch(world)
+def what_was_appended_never_changes(got):
     last = plain(got.trajectories)
     for earlier in got.snapshots:
         for before, after in zip(plain(earlier), last, strict=False):
@@ -122,41 +90,9 @@ def test_what_was_appended_never_changes(world):
                 assert after[name][: len(before[name])] == before[name]
 
 
-@given(worlds)
-@promise
-def test_every_restart_opens_a_chunk_of_context(world):
-    got = stitch(world)
-    cases = Counter(case for stream in got.trajectories for case in stream.boundaries)
-    assert len(got.trajectories) == cases[Boundary.RESTART] + bool(got.taken)
-    for index, (stream, turns) in enumerate(chunks_of(got)):
-        assert (stream.boundaries[:1] == (Boundary.RESTART,)) == (index > 0)
-        assert Boundary.RESTART not in stream.boundaries[1:]
-        if index:
-            assert turns[0].restarted
-        prompt = turns[0].prompt_ids
-        assert stream.token_ids[: len(prompt)].tolist() == prompt.tolist()
-        assert not stream.loss_mask[: len(prompt)].any()
-
-
-@given(chats, st.lists(steps, min_size=1, max_size=6), layouts, st.integers(0, 2**32))
-@promise
-def test_ids_as_the_source_of_truth_make_every_boundary_exact(chat, plan, layout, seed):
-    world = happen(chat, [replace(step, move="go on") for step in plan], layout, seed, by_text=False)
-    got = stitch(world)
-    assert got.error is None
-    (stream,) = got.trajectories
-    assert set(stream.boundaries) <= {Boundary.EXACT}
-    assert stream.substituted_rows == ()
-    found = audit(got.taken, got.trajectories)
-    assert found.context_differences == found.own_turn_violations == 0
-    assert found.context_fidelity == 1
-
-
-@given(worlds)
-@promise
-def test_the_exact_stitcher_takes_exact_turns_and_no_others(world):
-    got = stitch(world)
-    exact = 1 + next((i for i, case in enumerate(_cases(got)) if case != Boundary.EXACT), len(_cases(got)))
+def the_exact_stitcher_takes_exact_turns_and_no_others(world, got):
+    cases = [case for stream in got.trajectories for case in stream.boundaries]
+    exact = 1 + next((i for i, case in enumerate(cases) if case != Boundary.EXACT), len(cases))
     stitcher = ExactStitcher().build(world.chat.tokenizer, world.layout)
     for turn in got.taken[:exact]:
         stitcher.add(turn)
@@ -168,8 +104,18 @@ def test_the_exact_stitcher_takes_exact_turns_and_no_others(world):
         assert plain(stitcher.finish()) == before
 
 
-def _cases(got):
-    return [case for stream in got.trajectories for case in stream.boundaries]
+@given(chats, st.lists(steps, min_size=1, max_size=6), layouts, st.integers(0, 2**32))
+@promise
+def test_ids_as_the_source_of_truth_make_every_boundary_exact(chat, plan, layout, seed):
+    world = happen(chat, [replace(step, move="go on") for step in plan], layout, seed, by_text=False)
+    got = stitch_world(world)
+    assert got.error is None
+    (stream,) = got.trajectories
+    assert set(stream.boundaries) <= {Boundary.EXACT}
+    assert stream.substituted_rows == ()
+    found = audit(got.taken, got.trajectories)
+    assert found.context_differences == found.own_turn_violations == 0
+    assert found.context_fidelity == 1
 
 
 @pytest.mark.parametrize("by_text", [False, True])

@@ -56,7 +56,12 @@ steps = st.builds(
     returned=st.sampled_from(["delta", "delta", "full", "some"]),
     publishes=st.sampled_from([False, False, False, True]),
 )
-layouts = st.sampled_from([RoutingLayout(2, 2, 8), RoutingLayout(1, 3, 5), RoutingLayout(3, 2, 300)])
+layouts = st.sampled_from([RoutingLayout(2, 2, 8), RoutingLayout(1, 3, 5), RoutingLayout(3, 2, 300), RoutingLayout(1, 1, 9), None])
+
+
+def row_of(layout):
+    """(layers, k, type) of a routing row; a model without experts has rows without layers."""
+    return (layout.layers, layout.k, layout.dtype) if layout else (0, 0, np.dtype(np.uint8))
 
 
 class CachingEngine:
@@ -67,8 +72,9 @@ class CachingEngine:
         self._ids, self._rows, self._version = [], [], 0
 
     def _drawn(self, n):
-        shape = n, self._layout.layers, self._layout.experts
-        return self._rng.random(shape).argsort(axis=-1)[..., : self._layout.k].tolist()
+        layers, k, _ = row_of(self._layout)
+        experts = self._layout.experts if self._layout else 0
+        return self._rng.random((n, layers, experts)).argsort(axis=-1)[..., :k].tolist()
 
     def complete(self, prompt, ids, step, rng):
         if step.publishes:
@@ -81,11 +87,11 @@ class CachingEngine:
         self._ids = [*prompt, *ids]
         self._rows = self._rows[:cached] + self._drawn(len(self._ids) - 1 - cached)
         start = {"delta": cached, "full": 0, "some": rng.randint(0, cached)}[step.returned]
-        shape = (len(self._rows) - start, self._layout.layers, self._layout.k)
+        layers, k, dtype = row_of(self._layout)
         return Completion(
             ids=np.array(ids, np.int32),
             logprobs=-self._rng.random(len(ids)).astype(np.float32) - np.float32(0.01),
-            routing=np.array(self._rows[start:], self._layout.dtype).reshape(shape),
+            routing=np.array(self._rows[start:], dtype).reshape(len(self._rows) - start, layers, k),
             routing_start=start,
             finish_reason="length" if step.ends == "length" else "abort" if step.ends in ("abort", "silent") else "stop",
             version=self._version,
@@ -98,7 +104,7 @@ class World:
     """A trial that took place."""
 
     chat: SmallChat
-    layout: RoutingLayout
+    layout: RoutingLayout | None
     turns: list[Turn]
 
 

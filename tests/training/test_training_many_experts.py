@@ -37,10 +37,8 @@ async def sampled(policy) -> list[Turn]:
 
 
 def stitched(policy) -> Trajectory:
-    stitcher = TokenStitcher().build(bundled(), policy.config.routing_layout)
-    for turn in asyncio.run(sampled(policy)):
-        stitcher.add(turn)
-    (trajectory,) = stitcher.finish()
+    turns = asyncio.run(sampled(policy))
+    (trajectory,) = TokenStitcher().stitch("a trial", turns, bundled(), policy.config.routing_layout)
     return trajectory
 
 

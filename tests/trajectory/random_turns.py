@@ -1,4 +1,4 @@
-"""Random trials for property tests, as an engine with a session cache captures them, and their streams the slow, obvious way."""
+"""Random trials for property tests, as an engine with a session cache captures them."""
 
 from dataclasses import dataclass
 
@@ -49,18 +49,20 @@ def rows(rng, n, layout):
     return rng.permuted(np.tile(np.arange(EXPERTS, dtype=np.uint8), (n, layers, 1)), axis=2)[..., :k]
 
 
-def worker_for(turns, stitcher=STRICT):
-    """A stitcher's worker for turns of this module."""
+def layout_of(turns):
+    """Of turns of this module."""
     _, layers, k = turns[0].completion.routing.shape
-    return stitcher.build(bundled(), RoutingLayout(layers, k, EXPERTS) if layers else None)
+    return RoutingLayout(layers, k, EXPERTS) if layers else None
 
 
-def stitch(turns, stitcher=STRICT):
+def worker_for(turns):
+    """A stitcher's worker for turns of this module."""
+    return STRICT.build(bundled(), layout_of(turns))
+
+
+def stitch(turns):
     """Their trajectories."""
-    worker = worker_for(turns, stitcher)
-    for turn in turns:
-        worker.add(turn)
-    return worker.finish()
+    return STRICT.stitch("a trial", turns, bundled(), layout_of(turns))
 
 
 def make_turns(plan, layout, seed=0, temperature=1.0):
@@ -89,36 +91,3 @@ def make_turns(plan, layout, seed=0, temperature=1.0):
         turns.append(Turn(index, prompt, completion, temperature, restarted=step.restart and index > 0))
         history = np.concatenate([prompt, completion.ids])
     return turns
-
-
-def reference(turns):
-    """Chunks as dicts of lists, token by token: (ids, mask, logprobs, rows, versions, boundaries)."""
-    chunks, previous, cache = [], None, {}
-    for turn in turns:
-        prompt, done = turn.prompt_ids.tolist(), turn.completion
-        if previous is None or turn.restarted:
-            chunk = {"ids": [], "mask": [], "logprobs": [], "rows": {}, "versions": [], "boundaries": []}
-            for j in range(done.routing_start):
-                chunk["rows"][j] = cache[j]
-            chunks.append(chunk)
-        if previous is not None:
-            chunks[-1]["boundaries"].append("restart" if turn.restarted else "exact")
-        chunk = chunks[-1]
-        for token in prompt[len(chunk["ids"]) :]:
-            chunk["ids"].append(token)
-            chunk["mask"].append(False)
-            chunk["logprobs"].append(0.0)
-            chunk["versions"].append(None)
-        for token, logprob in zip(done.ids.tolist(), done.logprobs.tolist(), strict=True):
-            chunk["ids"].append(token)
-            chunk["mask"].append(True)
-            chunk["logprobs"].append(logprob)
-            chunk["versions"].append(done.version)
-        for i, row in enumerate(done.routing.tolist()):
-            j = done.routing_start + i
-            cache[j] = row  # what was computed last is what the engine serves from then on
-            sampled_here = j + 1 >= len(prompt)
-            if sampled_here or j not in chunk["rows"]:
-                chunk["rows"][j] = row
-        previous = turn
-    return chunks

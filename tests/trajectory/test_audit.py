@@ -21,10 +21,7 @@ PLAN = [Plan(3, 3, False, 0, 0), Plan(2, 2, False, 0, 1), Plan(2, 4, False, 0, 1
 
 def stitched_by(turns):
     """Their trajectories, for turns of pieces."""
-    worker = TokenStitcher().build(TOY, LAYOUT)
-    for each in turns:
-        worker.add(each)
-    return worker.finish()
+    return TokenStitcher().stitch("a trial", turns, TOY, LAYOUT)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from promises import promise
-from test_stitching import streams
+from streams import plain
 from toy_text import LAYOUT, PIECES, TOY, ids, seen, turn
 
 from t1x.text.chat import bundled
@@ -16,10 +16,7 @@ from t1x.trajectory.stitcher import RetokenizingStitcher, TokenStitcher
 
 
 def stitch(*turns, stitcher=None):
-    worker = (stitcher or RetokenizingStitcher()).build(TOY, LAYOUT)
-    for each in turns:
-        worker.add(each)
-    return worker.finish()
+    return (stitcher or RetokenizingStitcher()).stitch("a trial", turns, TOY, LAYOUT)
 
 
 def read(trajectory):
@@ -147,15 +144,13 @@ def bundled_turn(*parts):
 
 
 def bundled_stream(stitcher, *parts):
-    worker = stitcher.build(bundled(), LAYOUT)
-    worker.add(bundled_turn(*parts))
-    (trajectory,) = worker.finish()
+    (trajectory,) = stitcher.stitch("a trial", [bundled_turn(*parts)], bundled(), LAYOUT)
     return trajectory
 
 
 def test_where_encoding_changes_nothing_the_streams_are_the_token_stitchers():
     parts = bundled().encode("ls -la é日本 /tmp"), bundled().stop_ids
-    assert streams([bundled_stream(RetokenizingStitcher(), *parts)]) == streams([bundled_stream(TokenStitcher(), *parts)])
+    assert plain([bundled_stream(RetokenizingStitcher(), *parts)]) == plain([bundled_stream(TokenStitcher(), *parts)])
 
 
 def test_ids_that_encoding_leaves_keep_their_own():

@@ -90,10 +90,7 @@ def turn(index, prompt, answer, *, answered=None, text=False, start=0, cached=0,
 
 def stitched(turns, stitcher):
     """Their trajectories, as `seen` shows them."""
-    worker = stitcher.build(TOY, LAYOUT)
-    for each in turns:
-        worker.add(each)
-    return [seen(trajectory) for trajectory in worker.finish()]
+    return [seen(trajectory) for trajectory in stitcher.stitch("a trial", turns, TOY, LAYOUT)]
 
 
 def seen(trajectory):

@@ -1,28 +1,8 @@
-"""Trajectories as plain values, and what a stitcher makes of a trial's turns."""
+"""What the token stitcher makes of a trial."""
 
 from dataclasses import dataclass
 
 from t1x.trajectory.stitcher import StitchingError, TokenStitcher
-
-
-def plain(trajectories):
-    """What the slow stitcher calls chunks."""
-    return [
-        {
-            "ids": t.token_ids.tolist(),
-            "mask": t.loss_mask.tolist(),
-            "logprobs": t.logprobs.tolist(),
-            "versions": [
-                next((span.version for span in t.versions if span.start <= j < span.stop), None) if lost else None
-                for j, lost in enumerate(t.loss_mask.tolist())
-            ],
-            "rows": t.routed_experts.tolist(),
-            "boundaries": [str(boundary) for boundary in t.boundaries],
-            "substituted": list(t.substituted_rows),
-            "temperature": t.temperature,
-        }
-        for t in trajectories
-    ]
 
 
 @dataclass
@@ -38,12 +18,21 @@ class Stitched:
     def trajectories(self):
         return self.snapshots[-1] if self.snapshots else []
 
+    @property
+    def chunks(self):
+        """Each trajectory with its turns: a restart begins the next one."""
+        first = 0
+        for index, trajectory in enumerate(self.trajectories):
+            turns = self.taken[first : first + len(trajectory.boundaries) + (index == 0)]
+            first += len(turns)
+            yield trajectory, turns
+
 
 def build(world):
     return TokenStitcher().build(world.chat.tokenizer, world.layout)
 
 
-def stitch(world):
+def stitch_world(world):
     stitcher, taken, snapshots = build(world), [], []
     for turn in world.turns:
         try:
