@@ -24,7 +24,7 @@ test: lint ## lint and all tests
 
 soak: venv ## longer forms of some tests: kills at many moments, many processes, many examples
 	$(BIN)/pytest -m soak
-	T1X_EXAMPLES=5000 $(BIN)/pytest -m hypothesis --hypothesis-profile=soak --timeout=3600
+	$(BIN)/pytest -m hypothesis --hypothesis-profile=soak --timeout=3600
 
 lint: venv ## style, types, and which room imports which
 	$(BIN)/ruff check .

@@ -11,7 +11,7 @@ from open_folder import open_folder
 
 from t1x.config import Component
 
-settings.register_profile("soak", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("soak", max_examples=2500, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("planted", derandomize=True, phases=[Phase.explicit, Phase.generate], deadline=None)
 
 

@@ -16,7 +16,7 @@ conversations = st.lists(st.tuples(text, text), max_size=3).map(
 
 @given(chats, conversations)
 @promise
-def test_a_rendered_prompt(chat, messages):
+def test_prompts_are_rendered_and_encoded_as_in_plain_python(chat, messages):
     due, got = chat.prompt(messages), chat.tokenizer.render_prompt(messages)
     assert got.encoded.text == due.encoded.text
     assert got.encoded.ids.tolist() == due.encoded.ids.tolist()
@@ -26,7 +26,7 @@ def test_a_rendered_prompt(chat, messages):
 
 @given(chats, text, st.integers(0, 2**32))
 @promise
-def test_the_text_of_any_ids(chat, text, seed):
+def test_any_ids_read_as_in_plain_python(chat, text, seed):
     """Split at random, cut anywhere, with special tokens and bytes that are no character."""
     rng = random.Random(seed)
     ids = chat.split(text, rng)
@@ -54,6 +54,6 @@ def test_plain_text_is_encoded_without_special_tokens(chat, text):
 
 @given(chats)
 @settings(max_examples=30, deadline=None)
-def test_ids_of_white_space(chat):
+def test_ids_of_white_space_are_those_whose_text_is_blank(chat):
     assert chat.tokenizer.stop_ids == (STOP,)
     assert chat.tokenizer.whitespace_ids == {i for i, piece in enumerate(chat.pieces) if not piece.decode(errors="replace").strip()}

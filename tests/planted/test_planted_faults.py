@@ -3,6 +3,9 @@
 import pytest
 from faults import FAULTS, QUICK
 from plant import baseline, copy, finders, plant
+from verdict import proves
+
+from t1x.trajectory.stitcher import RoutingRecordError
 
 
 def test_every_fault_still_fits_the_library():
@@ -17,6 +20,30 @@ def test_every_fault_still_fits_the_library():
 def test_a_fault_whose_text_is_gone_is_an_error():
     with copy() as folder, pytest.raises(ValueError, match="stands 0 times"):
         plant(FAULTS[0]._replace(old="what nobody wrote"), folder)
+
+
+@pytest.mark.parametrize(
+    ("error", "proof"),
+    [
+        (AssertionError(), True),
+        (pytest.fail.Exception(), True),
+        (RoutingRecordError(), True),
+        (ExceptionGroup("two that hypothesis found", [TypeError(), AssertionError()]), True),
+        (ExceptionGroup("two that hypothesis found", [TypeError(), IndexError()]), False),
+        (NameError(), False),
+        (ValueError(), False),
+    ],
+    ids=repr,
+)
+def test_a_crash_proves_nothing(error, proof):
+    assert proves(error) == proof
+
+
+@pytest.mark.ci
+def test_a_fault_that_only_crashes_is_not_found():
+    test = "tests/trajectory/test_stitching.py::test_versions_are_spans"
+    crash = FAULTS[0]._replace(new="self._rows.extend(None)", tests=(test,))
+    assert finders(crash)[test].startswith("crashes:")
 
 
 @pytest.mark.timeout(1800)
