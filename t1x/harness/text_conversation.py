@@ -66,14 +66,15 @@ class TextConversation(Conversation):
 
     def _follow(self, now: RenderedPrompt) -> int | None:
         """The first id of a prompt that follows the last turn, behind its stop id: it is the prompt before and the answer to that,
-        apart from what no template keeps in history and from white space at the answer's end. None where that isn't so, or an id
-        stands for the answer's end and for what follows."""
+        apart from what no template keeps in history and from white space that the answer's end lost. None where that isn't so, or
+        an id stands for the answer's end and for what follows."""
         if self._shown is None or now.answer is None:
             return None
         begin, end = now.answer
         text, starts, ids = now.encoded.text, now.encoded.starts, now.encoded.ids
         same = self._shown.encoded.text in (text[:begin], text[:begin] + self._tokenizer.quirks.prompt_only)
+        same = same and self._said.startswith(text[begin:end]) and not self._said[end - begin :].strip()
         at = int(np.searchsorted(starts, end))
-        if not same or self._said.rstrip() != text[begin:end].rstrip() or (at < len(starts) and int(starts[at]) != end):
+        if not same or (at < len(starts) and int(starts[at]) != end):
             return None
         return at + len(self._stopped) if tuple(ids[at : at + 1].tolist()) == self._stopped else at

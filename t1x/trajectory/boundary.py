@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids, RenderedPrompt
+from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids
 from t1x.trajectory.records import Boundary, Turn
 
 
@@ -69,15 +69,17 @@ def edge(before: Turn, turn: Turn, tokenizer: ChatTokenizer, bounds: Bounds) -> 
     with a stop id, and so does every message in most templates, so what reaches further was rewritten. An answer that is dropped
     whole then needs no rule of its own: s is what p_i lacks in common with p_{i+1}, and at most that suffix.
 
-    Where ids were dropped and p_{i+1} was rendered, the match doesn't end before the last assistant message does: what is left of
-    the answer would stand there in other ids (white space split otherwise, a character whose first byte alone agrees), and twice
-    in the stream. Then its text is compared.
+    Where p_{i+1} was rendered, a_i's ids don't begin before the last answer in it does, which would be another turn's answer. Nor
+    does the match end within that answer where ids were dropped: what it lacks would stand there in other ids (white space split
+    otherwise, a character whose first byte alone agrees), and twice in the stream. Texts are compared then.
 
     p_i and p_{i+1} are compared once. A place where a_i may begin is looked at only if a_i's first id stands there."""
     history, answer, prompt = before.prompt_ids, before.completion.ids, turn.prompt_ids
     droppable = {*tokenizer.stop_ids, *tokenizer.whitespace_ids}
     most = _trailing(answer[len(answer) - min(bounds.dropped_ids, len(answer)) :], droppable)
-    suffixes = np.arange(len(history) - _same(history, prompt), _suffix(history, tokenizer, bounds) + 1)
+    first, behind = _place(turn)
+    longest = min(_suffix(history, tokenizer, bounds), len(history) - first)
+    suffixes = np.arange(len(history) - _same(history, prompt), longest + 1)
     if len(answer) > most:
         begins = len(history) - suffixes
         suffixes = suffixes[begins < len(prompt)]
@@ -88,7 +90,7 @@ def edge(before: Turn, turn: Turn, tokenizer: ChatTokenizer, bounds: Bounds) -> 
         return None
     matched = len(history) - suffix + len(answer) - dropped
     skipped = _repeated(answer[len(answer) - dropped :], prompt[matched:])
-    if dropped and turn.rendered is not None and _within_answer(turn.rendered, matched + skipped):
+    if dropped and matched + skipped < behind:
         return None
     at_end = skipped > 0 or (dropped == 0 and (len(answer) > 0 or suffix == 0))
     return Edit(Boundary.EDGE, matched + skipped, at_end, suffix, dropped, skipped)
@@ -135,10 +137,12 @@ def _suffix(history: Ids, tokenizer: ChatTokenizer, bounds: Bounds) -> int:
     return len(end) - 1 - int(stops[-1]) if len(stops) else len(end)
 
 
-def _within_answer(rendered: RenderedPrompt, follow: int) -> bool:
-    """Whether an id begins before the end of the last assistant message's content."""
-    text = rendered.encoded
-    return rendered.answer is not None and _start(text.starts, follow, len(text.text)) < rendered.answer[1]
+def _place(turn: Turn) -> tuple[int, int]:
+    """[first, behind): ids of the prompt that begin within the last answer as it was rendered; none where that isn't known."""
+    if turn.rendered is None or turn.rendered.answer is None:
+        return 0, 0
+    first, behind = np.searchsorted(turn.rendered.encoded.starts, turn.rendered.answer)
+    return int(first), int(behind)
 
 
 def _trailing(ids: Ids, wanted: Container[int]) -> int:

@@ -117,6 +117,7 @@ REASONED = "<think>\nwhy\n</think>\n\nls"
         ("trims", "tool", "ls\n", False),
         ("begins_once", "tool", " ls", False),
         ("begins_once", "tool", "ls", True),
+        ("begins_once", "tool", "\t", True),
     ],
 )
 def test_what_the_template_rewrites_is_told(template, role, answer, restarted):

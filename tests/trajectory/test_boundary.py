@@ -84,6 +84,15 @@ def test_not_an_edge(history, answer, prompt):
     assert edge(turn(0, history, answer), turn(1, prompt, ""), TOY, BOUNDS) is None
 
 
+def test_an_edge_begins_at_the_answer_as_it_was_rendered():
+    """A template closes answers with `<t>` instead of the stop id; `ls` stands a turn back too, and comes back as other ids."""
+    first = turn(0, "<u> <a> ls <t> b <a>", "ls <e>", text=True)
+    assert edge(first, turn(1, "<u> <a> ls <t> b <a> l s <t>", ""), TOY, BOUNDS) == Edit(Boundary.EDGE, 3, False, 4, 1)
+    second = turn(1, "<u> <a> ls <t> b <a> l s <t>", "", answered=(6, 8))
+    assert edge(first, second, TOY, BOUNDS) is None
+    assert agree(first, second) == Edit(Boundary.RETOKENIZED, follow=8, captured=False)
+
+
 def test_an_edge_ends_behind_the_answer_as_it_was_rendered():
     """`ls / / <e>` comes back as `ls // <e>`: nothing of the answer is missing, it is the same text in other ids."""
     first = turn(0, "<u> <a>", "ls / / <e>", text=True)
