@@ -1,7 +1,7 @@
 """What a few runs say about a setting: means, paired differences and main effects, each with its standard error. Pure functions.
 
 Over several seeds the error is that of the mean of the seeds' values, sd / √n. A single seed says nothing about others, so there
-the error is the evaluation's own, over tasks, and says so.
+the error is the run's own (an evaluation's is over tasks), and says so.
 """
 
 import math
@@ -16,7 +16,9 @@ class Value:
 
     mean: float
     stderr: float
-    """Over tasks; NaN where the run couldn't say."""
+    """NaN where the run couldn't say."""
+    over: str = "tasks"
+    """What its error is over, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +29,16 @@ class Estimate:
     error: float
     """Its standard error; NaN where nothing is known."""
     seeds: int
-
-    @property
-    def over(self) -> str:
-        """What the error is over."""
-        return "seeds" if self.seeds > 1 else "tasks"
+    over: str = "tasks"
+    """What the error is over: `seeds` where there are several."""
 
 
 def over_seeds(values: Mapping[int, Value]) -> Estimate | None:
     """The mean of each seed's value; None where there is no seed."""
     means = [value.mean for value in values.values()]
-    if not means:
-        return None
-    error = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else next(iter(values.values())).stderr
-    return Estimate(fmean(means), error, len(means))
+    if len(means) > 1:
+        return Estimate(fmean(means), stdev(means) / math.sqrt(len(means)), len(means), "seeds")
+    return next((Estimate(one.mean, one.stderr, 1, one.over) for one in values.values()), None)
 
 
 def differences(values: Mapping[int, Value], baseline: Mapping[int, Value]) -> dict[int, Value]:
@@ -62,8 +60,9 @@ def main_effect(pairs: Iterable[tuple[Mapping[int, Value], Mapping[int, Value]]]
 
 
 def _minus(one: Value, other: Value) -> Value:
-    return Value(one.mean - other.mean, math.hypot(one.stderr, other.stderr))
+    return Value(one.mean - other.mean, math.hypot(one.stderr, other.stderr), one.over)
 
 
 def _mean(values: list[Value]) -> Value:
-    return Value(fmean(value.mean for value in values), math.hypot(*(value.stderr for value in values)) / len(values))
+    error = math.hypot(*(value.stderr for value in values)) / len(values)
+    return Value(fmean(value.mean for value in values), error, values[0].over)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from t1x.config import Origins, Resolved, Role, Root
+from t1x.tracking.log import check_name
 
 if TYPE_CHECKING:
     from t1x.campaign.grid_run import Failure
@@ -31,6 +32,9 @@ class Grid(Root):
     """Axis name to the level that others are compared with; the first level of an axis that isn't named."""
     exclude: tuple[dict[str, str], ...] = ()
     """Combinations that aren't run: cells that have all of the given levels."""
+    metrics: tuple[str, ...] = ()
+    """Training metrics that are compared beside the suites, such as `mismatch/engine_gap`: of a run the mean over its training
+    steps."""
     runs: Annotated[Path, Role.PLACEMENT] = Path("runs")
     """Folder that gets one folder a run, and one for the grid; cells keep theirs here whatever the experiment says."""
 
@@ -48,6 +52,8 @@ class Grid(Root):
                     raise ValueError(f"{what} names the level {level!r} of {axis}; there are {', '.join(self.axes[axis])}")
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds needs at least one number, each once")
+        for name in self.metrics:
+            check_name("metrics names", name)
         return self
 
     @model_validator(mode="after")

@@ -11,15 +11,18 @@ from pathlib import Path
 
 from t1x.campaign.estimate import Estimate
 from t1x.campaign.grid import Grid
-from t1x.campaign.grid_tables import Found, Measure, Row, Table, finished, headlines, measures, newest, tabulate
+from t1x.campaign.grid_tables import Found, Measure, Row, Table, finished, judged, measures, newest, tabulate
 from t1x.campaign.resolve_cells import Cells
+from t1x.campaign.training_means import TRAINING, logged
 from t1x.campaign.wording import with_error
+from t1x.config.names import closest
 from t1x.config.places import shown
 from t1x.tracking.dots import Dot, dots
 
-ABOUT = """Each value is that of the last policy of its run; no checkpoint is picked. Over several seeds, ± is the standard error of
-the mean over seeds; a value with (tasks) has one seed, and its ± is the standard error over tasks, which knows nothing of other
-seeds. Differences are paired by seed."""
+ABOUT = """A suite's value is that of the last policy of a run; no checkpoint is picked. A training metric's is its mean over all
+training steps of a run. Over several seeds, ± is the standard error of the mean over seeds. A value with (tasks) has one seed, and
+its ± is the standard error over tasks, which knows nothing of other seeds; a training metric of one seed has no error. Differences
+are paired by seed."""
 
 
 def write_grid_report(cells: Cells) -> list[Path]:
@@ -27,7 +30,7 @@ def write_grid_report(cells: Cells) -> list[Path]:
     found = newest(cells)
     if not finished(found):
         return []
-    tables = [tabulate(cells.grid, found, measure) for measure in measures(found)]
+    tables = [tabulate(cells.grid, found, measure) for measure in measures(cells.grid, found)]
     folder = cells.folder / "report"
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "grid.md", folder / "grid.csv"]
@@ -36,7 +39,7 @@ def write_grid_report(cells: Cells) -> list[Path]:
     figure = folder / "grid.png"
     figure.unlink(missing_ok=True)
     if tables:
-        drawn = {measure for run in finished(found) for measure in headlines(run)}
+        drawn = judged(cells.grid, found)
         panels = {_axis(table): [_dot(row) for row in table.rows] for table in tables if table.measure in drawn}
         dots(figure, panels, group=next(iter(cells.grid.axes)), title=cells.folder.name)
         written.append(figure)
@@ -52,13 +55,15 @@ def _dot(row: Row) -> Dot:
 
 def _axis(table: Table) -> str:
     """What a panel's axis says: the measure, and over what its bars are."""
-    over = sorted({row.value.over for row in table.rows if row.value})
-    return f"{title(table.measure)} (bars: standard error over {' or '.join(over)})"
+    over = sorted({row.value.over for row in table.rows if row.value and not math.isnan(row.value.error)})
+    return title(table.measure) + (f" (bars: standard error over {' or '.join(over)})" if over else "")
 
 
 def title(measure: Measure) -> str:
-    """`held_out: resolved rate, greedy`."""
+    """`held_out: resolved rate, greedy`; `mismatch/engine_gap, mean over training steps`."""
     suite, name = measure
+    if suite == TRAINING:
+        return f"{name}, mean over training steps"
     words = name.removesuffix("_greedy").replace("_", " ")
     return f"{suite}: {words}" + (", greedy" if name.endswith("_greedy") else "")
 
@@ -79,10 +84,19 @@ def as_markdown(cells: Cells, found: Found, tables: Sequence[Table]) -> str:
         ABOUT,
     ]
     for table in tables:
-        parts += [f"## {title(table.measure)}", _cells_table(grid, table)]
+        parts += [f"## {title(table.measure)}", *_unlogged(found, table), _cells_table(grid, table)]
         if table.effects:
             parts += ["Effect of each level against its axis's baseline, averaged over the other axes:", _effects_table(table)]
     return "\n\n".join(parts) + "\n"
+
+
+def _unlogged(found: Found, table: Table) -> list[str]:
+    """What to say of a training metric that no run has."""
+    suite, name = table.measure
+    if suite != TRAINING or any(row.value for row in table.rows):
+        return []
+    hint = closest(name, (each for run in finished(found) for each in logged(run)))
+    return [f"No run that has finished has this metric{hint or '.'}"]
 
 
 def _cells_table(grid: Grid, table: Table) -> str:
@@ -107,7 +121,7 @@ def _effects_table(table: Table) -> str:
 def _told(estimate: Estimate | None, sign: str) -> str:
     if estimate is None:
         return "missing"
-    return with_error(estimate.mean, estimate.error, sign) + ("" if estimate.over == "seeds" else " (tasks)")
+    return with_error(estimate.mean, estimate.error, sign) + ("" if estimate.over == "seeds" else f" ({estimate.over})")
 
 
 def _markdown_table(lines: Sequence[Sequence[str]]) -> str:

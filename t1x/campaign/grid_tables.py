@@ -12,12 +12,14 @@ from t1x.campaign.grid import Grid
 from t1x.campaign.grid_plan import NEW
 from t1x.campaign.record import Run, Status, latest, runs
 from t1x.campaign.resolve_cells import Cells
+from t1x.campaign.training_means import TRAINING, with_training_means
 
 Levels = tuple[tuple[str, str], ...]
 Measure = tuple[str, str]
-"""Suite and what is measured on it."""
+"""Suite and what is measured on it; `TRAINING` and a training metric."""
+WITHOUT = "without it"
 Found = dict[Levels, dict[int, Run | None]]
-"""Combination to each of its seeds to its finished run, or the newest that isn't."""
+"""Combination to each of its seeds to its finished run, with its training metrics among its scores, or the newest that isn't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Row:
     difference: Estimate | None
     """From the baseline, by the seeds that both have; None for the baseline itself and where there is none."""
     missing: str
-    """How the runs that aren't there stand, e.g. `1 failed, 1 new`; empty where there are all."""
+    """How the runs whose values aren't there stand, e.g. `1 failed, 1 new`, or `1 without it`; empty where there are all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +64,28 @@ def newest(cells: Cells) -> Found:
     by_digest = latest(runs(cells.grid.runs))
     found: Found = {}
     for each in cells.experiments:
-        found.setdefault(each.cell.levels, {})[each.cell.seed] = by_digest.get(each.digest)
+        run = by_digest.get(each.digest)
+        if run is not None and run.status is Status.FINISHED:
+            run = with_training_means(run, cells.grid.metrics)
+        found.setdefault(each.cell.levels, {})[each.cell.seed] = run
     return found
 
 
-def measures(found: Found) -> list[Measure]:
-    """Every measure that some finished run has: what each suite is judged by, then the others."""
-    done = finished(found)
-    others = ((suite, measure) for run in done for suite, named in run.scores.items() for measure in named)
-    return list(dict.fromkeys([*(measure for run in done for measure in headlines(run)), *others]))
+def measures(grid: Grid, found: Found) -> list[Measure]:
+    """The grid's training metrics, then every measure that some finished run has: what each suite is judged by, and the others."""
+    others = ((suite, measure) for run in finished(found) for suite, named in run.scores.items() for measure in named)
+    return list(dict.fromkeys([*judged(grid, found), *others]))
+
+
+def judged(grid: Grid, found: Found) -> list[Measure]:
+    """The grid's training metrics, and what each suite is judged by."""
+    metrics = [(TRAINING, name) for name in grid.metrics] if finished(found) else []
+    return list(dict.fromkeys([*metrics, *(measure for run in finished(found) for measure in headlines(run))]))
 
 
 def headlines(run: Run) -> list[Measure]:
     """What each suite of a run is judged by: the first that it measures."""
-    return [(suite, next(iter(named))) for suite, named in run.scores.items() if named]
+    return [(suite, next(iter(named))) for suite, named in run.scores.items() if named and suite != TRAINING]
 
 
 def finished(found: Found) -> list[Run]:
@@ -127,11 +137,13 @@ def _values(by_seed: Mapping[int, Run | None], measure: Measure) -> dict[int, Va
     for seed, run in by_seed.items():
         score = run.scores.get(suite, {}).get(name) if run and run.status is Status.FINISHED else None
         if score is not None:
-            values[seed] = Value(score.mean, math.nan if score.se is None else score.se)
+            over = "one seed" if suite == TRAINING else "tasks"
+            values[seed] = Value(score.mean, math.nan if score.se is None else score.se, over)
     return values
 
 
 def _missing(by_seed: Mapping[int, Run | None], measure: Measure) -> str:
     have = _values(by_seed, measure)
-    states = [run.status.value if run else NEW for seed, run in by_seed.items() if seed not in have]
+    lacking = [run for seed, run in by_seed.items() if seed not in have]
+    states = [NEW if run is None else WITHOUT if run.status is Status.FINISHED else run.status.value for run in lacking]
     return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))

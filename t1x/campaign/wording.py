@@ -11,8 +11,12 @@ def duration(seconds: float) -> str:
 
 
 def with_error(mean: float, error: float, sign: str = "") -> str:
-    """`0.562 ± 0.025`, or `0.500 ± ?` for an error that is NaN. With the sign `+` a mean above 0 has one too."""
-    return f"{mean:{sign}.3f} ± {'?' if math.isnan(error) else f'{error:.3f}'}"
+    """`0.562 ± 0.025`, `0.00652 ± 0.00031`, `3.98e-07 ± 1.20e-08`, or `0.500 ± ?` for an error that is NaN: two digits of the error
+    and three decimals at least. With the sign `+` a mean above 0 has one too."""
+    smallest = max(error, abs(mean) / 1e4) if error > 0 else abs(mean) / 10
+    decimals = max(3, 1 - math.floor(math.log10(smallest))) if smallest else 3
+    form = f".{decimals}f" if decimals <= 6 else ".2e"
+    return f"{mean:{sign}{form}} ± {'?' if math.isnan(error) else f'{error:{form}}'}"
 
 
 def size(number: float) -> str:

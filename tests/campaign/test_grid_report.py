@@ -1,6 +1,7 @@
 """What a grid's report says, from the records of its runs."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from t1x.campaign.grid_tables import Table, measures, newest, tabulate
 from t1x.campaign.record import Status
 from t1x.campaign.resolve_cells import Cells, resolve_cells
 from t1x.cli import main
-from t1x.config import load
+from t1x.config import ConfigError, load
 
 RATES = {
     "reward=dense,r3=on": (0.50, 0.60),
@@ -54,6 +55,63 @@ def test_means_differences_and_effects_over_two_seeds(tmp_path: Path) -> None:
     assert (binary.axis, binary.level, binary.baseline, binary.pairs, binary.due) == ("reward", "binary", "dense", 4, 4)
     assert (binary.value.mean, binary.value.error) == pytest.approx((by_seed.mean(), by_seed.std(ddof=1) / 2**0.5))
     assert (off.axis, off.level) == ("r3", "off")
+
+
+GAPS = {"on": (0.006, 0.008), "off": (0.011, 0.015)}
+"""Of each seed, by the level of r3: the mean over its steps."""
+
+
+def with_gaps(tmp_path: Path, seeds: int, *metrics: str) -> Cells:
+    """A grid whose runs logged the gap at two steps, and at a third that has none."""
+    cells = grid(tmp_path, f"Grid.seeds = {tuple(range(seeds))}", f"Grid.metrics = {metrics}")
+    for each in cells.experiments:
+        gap = GAPS[dict(each.cell.levels)["r3"]][each.cell.seed]
+        steps: list[dict[str, float | None]] = [
+            {"mismatch/engine_gap": gap - 0.002},
+            {"mismatch/engine_gap": gap + 0.002},
+            {"mismatch/engine_gap": None},
+            {"warmup/mismatch/engine_gap": 9.0},
+        ]
+        lines = [json.dumps({"step": step, "time": 0.0, "metrics": metrics}) for step, metrics in enumerate(steps)]
+        (ran(cells, each, scores=scored(0.5)).folder / "log.jsonl").write_text("\n".join([*lines, ""]))
+    return cells
+
+
+def test_training_metrics_are_compared_by_their_means_over_steps(tmp_path: Path) -> None:
+    cells = with_gaps(tmp_path, 2, "mismatch/engine_gap")
+    found = newest(cells)
+    assert measures(cells.grid, found)[:2] == [("", "mismatch/engine_gap"), ("held_out", "resolved_rate")]
+    gaps = tabulate(cells.grid, found, ("", "mismatch/engine_gap"))
+    on, off = (np.array(values) for values in GAPS.values())
+    for row in gaps.rows:
+        values = GAPS[dict(row.levels)["r3"]]
+        assert row.value is not None
+        assert (row.value.mean, row.value.error) == pytest.approx((np.mean(values), np.std(values, ddof=1) / 2**0.5))
+    reward, r3 = gaps.effects
+    assert reward.value is not None
+    assert r3.value is not None
+    assert reward.value.mean == pytest.approx(0)
+    assert (r3.value.mean, r3.value.error) == pytest.approx(((off - on).mean(), (off - on).std(ddof=1) / 2**0.5))
+    markdown, table, _ = write_grid_report(cells)
+    assert "## mismatch/engine_gap, mean over training steps" in markdown.read_text()
+    assert "| r3 | off | on | +0.0060 ± 0.0010 | 2 | 4 of 4 |" in markdown.read_text()
+    with table.open() as file:
+        first = next(csv.DictReader(file))
+    assert (first["suite"], first["measure"], first["stderr_over"]) == ("", "mismatch/engine_gap", "seeds")
+    assert float(first["mean"]) == pytest.approx(0.007)
+
+
+def test_a_training_metric_of_one_seed_has_no_error(tmp_path: Path) -> None:
+    markdown = write_grid_report(with_gaps(tmp_path, 1, "mismatch/engine_gap"))[0].read_text()
+    assert "| dense | off | 1 of 1 | 0.0110 ± ? (one seed) | +0.00500 ± ? (one seed) |" in markdown
+
+
+def test_a_training_metric_that_no_run_has_is_told(tmp_path: Path) -> None:
+    markdown = write_grid_report(with_gaps(tmp_path, 1, "mismatch/enginegap"))[0].read_text()
+    assert "No run that has finished has this metric; did you mean 'mismatch/engine_gap'?" in markdown
+    assert "| dense | on | 0 of 1 (1 without it) | missing | (baseline) |" in markdown
+    with pytest.raises(ConfigError, match=r"metrics names '\.\./gap'"):
+        grid(tmp_path, "Grid.metrics = ('../gap',)")
 
 
 def test_what_has_not_finished_is_missing(tmp_path: Path) -> None:
@@ -137,7 +195,7 @@ def test_a_report_before_anything_has_finished(tmp_path: Path) -> None:
     ran(cells, cells.experiments[0], Status.FAILED)
     assert write_grid_report(cells) == []
     assert not cells.folder.exists()
-    assert measures(newest(cells)) == []
+    assert measures(cells.grid, newest(cells)) == []
 
 
 def test_a_report_of_cells_that_have_no_suites(tmp_path: Path) -> None:

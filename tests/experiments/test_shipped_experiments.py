@@ -7,6 +7,7 @@ import pytest
 
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.grid import Grid
+from t1x.campaign.resolve_cells import resolve_cells
 from t1x.config import Resolved, Root, dump, load
 from t1x.config.digest import study_digest
 from t1x.config.places import package_folder
@@ -101,3 +102,11 @@ def test_stand_ins_keep_the_order_of_sizes(file: str) -> None:
     if isinstance(here, Campaign) and isinstance(there, Campaign):
         ratio = there.pool.size / here.pool.size
         assert ratio == pytest.approx(15_000 / 512, rel=0.01)
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_the_fidelity_grid_samples_in_another_precision_than_the_trainers(site: str) -> None:
+    """In the trainer's no expert flips, so that replay has nothing to do."""
+    cells = resolve_cells(on("experiments/grids/fidelity.gin", site), site=site)
+    assert cells.notes == ()
+    assert {vars(each.root.engine)["dtype"] for each in cells.experiments} == {"bfloat16"}
