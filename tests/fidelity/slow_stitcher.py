@@ -1,6 +1,8 @@
 """The rules of stitching, token by token over Python lists: slow, obvious, and sharing nothing with the library's stitchers but its
 records and errors."""
 
+from worlds import row_of
+
 from t1x.trajectory.stitcher import RoutingRecordError, StitchingError, TokenFidelityError
 
 SUFFIX, DROPPED = 96, 16
@@ -84,14 +86,14 @@ class SlowStitcher:
         logprobs = done.logprobs.tolist()
         if len(logprobs) != len(answer) or any(not -float("inf") < value < float("inf") for value in logprobs):
             raise StitchingError("log-probabilities")
-        layout = self.layout
-        if done.routing.ndim != 3 or done.routing.shape[1:] != (layout.layers, layout.k) or done.routing.dtype != layout.dtype:
+        layers, k, dtype = row_of(self.layout)
+        if done.routing.ndim != 3 or done.routing.shape[1:] != (layers, k) or done.routing.dtype != dtype:
             raise RoutingRecordError("shape or type")
         if done.routing_start < 0 or done.routing_start + len(done.routing) != len(prompt) + len(answer) - 1:
             raise RoutingRecordError("rho = |p| + |a| - 1")
         for row in done.routing.tolist():
             for experts in row:
-                if len(set(experts)) != layout.k or any(not 0 <= expert < layout.experts for expert in experts):
+                if len(set(experts)) != k or any(not 0 <= expert < self.layout.experts for expert in experts):
                     raise RoutingRecordError("not k distinct experts")
 
     def captured(self, turn, prompt):
