@@ -63,7 +63,8 @@ def show(
         typer.Option(
             "--policy",
             metavar="CHECKPOINT",
-            help="Compare experts with those that these weights choose: a run, a checkpoint's folder, or a policy's.",
+            help="Compare experts with those that these weights choose: a run (what sampled the trial, where that's kept), a "
+            "checkpoint's folder, or a policy's.",
             show_default=False,
         ),
     ] = None,
@@ -78,6 +79,7 @@ def show(
     Examples:
       t1x trajectory show quickstart-1a2b3c4d-0 train-30-5
       t1x trajectory show quickstart-1a2b3c4d-0 train-30-5 --html trial.html
+      t1x trajectory show quickstart-1a2b3c4d-0 train-30-5 --policy quickstart-1a2b3c4d-0
       t1x trajectory show quickstart-1a2b3c4d-0 train-30-5 --policy runs/quickstart-1a2b3c4d-0/checkpoints/step-30
       t1x trajectory show quickstart-1a2b3c4d-0 demonstration-5 --step 12 --all
     """
@@ -86,26 +88,31 @@ def show(
     from t1x.campaign.find_run import find_run
     from t1x.cli.trajectory_page import trial_page
     from t1x.cli.trajectory_text import trial_text
-    from t1x.trajectory.shown import shown
+    from t1x.trajectory.shown import Chosen, shown
     from t1x.trajectory.storage_reader import read_trial
     from t1x.trajectory.storage_search import find_trial
 
     if html is not None and html.exists():
         raise ValueError(f"{html} exists; remove it or name another file")
+    if html is not None and not html.parent.is_dir():
+        raise ValueError(f"--html {html}: there is no folder {html.parent}; make it or name a file elsewhere")
     run = find_run(wanted, runs)
     file = find_trial(run.folder, trial, step, lambda text: typer.echo(f"note: {text}", err=True))
     stored = read_trial(file.path, trial)
     assert stored is not None, "the file has it"
     chosen = None
     if policy is not None:
-        from t1x.campaign.checkpoint_evaluation import find_weights
+        from t1x.campaign.policy_version import told_weights, weights_beside
+
+        weights, note = weights_beside(policy, runs, run, {turn.completion.version for turn in stored.turns})
         from t1x.campaign.chosen_experts import chosen_experts
 
-        chosen = chosen_experts(find_weights(policy, runs).policy, stored)
+        chosen = Chosen(told_weights(weights), note, chosen_experts(weights.policy, stored))
     seen = shown(stored, _tokenizer(run), chosen)
     batch = f"{run.folder.name}, {file.name}"
     if html is None:
-        Console().print(trial_text(seen, batch, all_))
+        console = Console()
+        console.print(trial_text(seen, batch, all_, coloured=console.color_system is not None and not console.no_color))
     else:
         html.write_text("".join(trial_page(seen, batch)), encoding="utf-8")
         typer.echo(f"{html} written")

@@ -11,7 +11,9 @@ from rich.text import Text
 from t1x.cli.trajectory_wording import (
     SHADES,
     context_title,
+    experts_line,
     facts,
+    least_likely,
     routing_line,
     sampled_title,
     shade,
@@ -30,34 +32,45 @@ HEAD, TAIL = 160, 80
 """Ids of a prompt's new part, and of a completion, that an excerpt shows."""
 
 
-def trial_text(shown: ShownTrial, batch: str, everything: bool) -> Group:
-    """All of a trial, or an excerpt whose size is bounded."""
+def trial_text(shown: ShownTrial, batch: str, everything: bool, coloured: bool = True) -> Group:
+    """All of a trial, or an excerpt whose size is bounded. What colours mean is said where there are any."""
     head = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts(shown, batch):
         head.add_row(Text(name, style="dim"), Text(legible(value)))
+    parts: list[RenderableType] = [head]
+    if coloured:
+        parts.append(_legend())
+    return Group(*parts, *_turns(shown, everything))
+
+
+def _legend() -> Text:
     legend = Text("sampled tokens by probability: ", style="dim")
     edges = (f"≥ {SHADES[0]:g}", *(f"≥ {edge:g}" for edge in SHADES[1:]), f"< {SHADES[-1]:g}")
     for edge, style in zip(edges, STYLES, strict=True):
         legend.append(f"{edge}  ", style=style)
-    return Group(head, legend, *_turns(shown, everything))
+    return legend
 
 
 def _turns(shown: ShownTrial, everything: bool) -> Iterator[RenderableType]:
-    turns, chosen = shown.turns, shown.chosen
+    turns = shown.turns
     left_out = 0 if everything else len(turns) - FIRST_TURNS - LAST_TURNS
     for number, turn in enumerate(turns):
         if number == FIRST_TURNS and left_out > 0:
             yield Text(f"\n… {left_out} turns left out (--all shows them)", style="dim")
         if not FIRST_TURNS <= number < FIRST_TURNS + left_out:
-            yield _turn(turn, everything, chosen)
+            yield _turn(turn, everything, shown)
 
 
-def _turn(shown: ShownTurn, everything: bool, chosen: bool) -> RenderableType:
-    parts: list[RenderableType] = [Text(f"\n{turn_title(shown)}", style="bold underline")]
-    if line := routing_line(shown, chosen):
-        parts.append(Text(f"routing: {line}", style="dim"))
-    for title, tokens in ((context_title(shown), shown.context), (sampled_title(shown), shown.sampled)):
+def _turn(turn: ShownTurn, everything: bool, trial: ShownTrial) -> RenderableType:
+    parts: list[RenderableType] = [Text(f"\n{turn_title(turn)}", style="bold underline")]
+    if line := routing_line(turn, trial.chosen):
+        parts.append(Text(legible(f"routing: {line}"), style="dim"))
+    for title, tokens in ((context_title(turn), turn.context), (sampled_title(turn, trial.divided), turn.sampled)):
         parts += [Text(title, style="dim"), Padding(_text(tokens, everything), (0, 0, 0, 2), expand=False)]
+    if line := least_likely(turn.sampled):
+        parts.append(Text(f"least likely: {line}", style="dim"))
+    if line := experts_line(turn.sampled, everything):
+        parts.append(Text(f"experts most of them went through: {line}", style="dim"))
     return Group(*parts)
 
 
@@ -70,8 +83,9 @@ def _text(tokens: Tokens, everything: bool) -> Text:
             if index == left_out.start:
                 text.append(f" … {len(left_out):,} ids left out … ", style="dim")
             continue
-        logprob = tokens.logprobs[index]
-        text.append(legible(tokens.texts[index]), style=STYLES[shade(logprob)] if tokens.loss[index] else "")
+        logprob, put_in = tokens.logprobs[index], tokens.placeholder[index]
+        part = f"⟦{tokens.texts[index]}⟧" if put_in else tokens.texts[index]
+        text.append(legible(part), style=STYLES[shade(logprob)] if tokens.loss[index] else "italic" if put_in else "")
     text.rstrip()
     return text
 

@@ -7,12 +7,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from t1x.cli.token_name import token_name
 from t1x.trajectory.records import Boundary
-from t1x.trajectory.shown import ShownTrial, ShownTurn
+from t1x.trajectory.shown import Chosen, ShownTrial, ShownTurn
+from t1x.trajectory.shown_tokens import Tokens
 from t1x.trajectory.stored import StoredTrial
 
 SHADES = (0.9, 0.6, 0.3, 0.1)
 """Probabilities that part the shades of sampled tokens, from likely (0) to unlikely (4)."""
+
+ENDED = {"stop": "ended by its stop id", "length": "stopped by length", "abort": "aborted"}
+"""How a completion came to its end."""
+LAYERS, EXPERTS = 4, 3
+"""Of a turn's experts that are told: the first layers, and of each those that were chosen most often."""
+LEAST_LIKELY = 3
+"""Sampled tokens of a turn that are told with their probability."""
 
 
 def shade(logprob: float) -> int:
@@ -39,16 +48,27 @@ def facts(shown: ShownTrial, batch: str) -> list[tuple[str, str]]:
         ("boundaries", told_boundaries(Counter(case for each in streams for case in each.boundaries))),
     ]
     if len(every):
-        lines.append(("log-probability", f"{every.mean(dtype=np.float64):.3f} nats a token on average, least {every.min():.3f}"))
-    if said := _agreement(shown.turns, shown.chosen):
-        lines.append(("routing", said))
-    substituted = [row for each in streams for row in each.substituted_rows]
-    if substituted:
-        rows = [*map(str, substituted[:8]), *(["…"] if len(substituted) > 8 else [])]
-        lines.append(("substituted rows", f"{len(substituted)}: {', '.join(rows)}"))
+        whose = "" if shown.divided else ", of the trajectories"
+        said = f"{every.mean(dtype=np.float64):.3f} nats a token on average, least {every.min():.3f}{whose}"
+        lines.append(("log-probability", said))
+    if recorded := [each.shape[1:] for each in (turn.completion.routing for turn in trial.turns) if each.shape[1]]:
+        lines.append(("experts", f"{recorded[0][1]} a token in each of {recorded[0][0]} layers, as the sampler chose them"))
+    if shown.chosen and not shown.divided:
+        lines.append(("routing", f"not compared with {shown.chosen.weights}, since no trajectory is shown"))
+    elif said := _agreement(shown.turns, shown.chosen):
+        lines.append(("routing", f"{said} ({shown.chosen.note})" if shown.chosen and shown.chosen.note else said))
+    if said := _substituted([each.substituted_rows for each in streams]):
+        lines.append(("substituted rows", said))
     if not shown.divided:
         lines.append(("shown", undivided(trial)))
     return lines
+
+
+def _substituted(rows: Sequence[Sequence[int]]) -> str:
+    """`3: 47, 85 in trajectory 0; 12 in trajectory 1`; of a trajectory the first eight are named."""
+    named = [", ".join([*map(str, each[:8]), *(["…"] if len(each) > 8 else [])]) for each in rows]
+    where = [f"{each} in trajectory {index}" if len(rows) > 1 else each for index, each in enumerate(named) if each]
+    return f"{sum(map(len, rows))}: {'; '.join(where)}" if where else ""
 
 
 def undivided(trial: StoredTrial) -> str:
@@ -62,36 +82,57 @@ def turn_title(shown: ShownTurn) -> str:
     """A turn's first line."""
     done = shown.turn.completion
     case = f"{shown.boundary}, " if shown.boundary else ""
-    return f"turn {shown.turn.index}: {case}version {done.version}, temperature {shown.turn.temperature:g}, {done.finish_reason}"
+    ended = ENDED[done.finish_reason]
+    return f"turn {shown.turn.index}: {case}version {done.version}, temperature {shown.turn.temperature:g}, {ended}"
 
 
 def context_title(shown: ShownTurn) -> str:
     """What stands above the prompt's new part."""
-    placed = f", {shown.turn.placeholder_tokens} put in for the policy" if shown.turn.placeholder_tokens else ""
+    count = shown.turn.placeholder_tokens
+    placed = f", {count} placeholder id{'s' * (count > 1)} among them" if count else ""
     return f"prompt: {len(shown.turn.prompt_ids):,} ids, {len(shown.context):,} new{placed}"
 
 
-def sampled_title(shown: ShownTurn) -> str:
-    """What stands above the completion."""
+def sampled_title(shown: ShownTurn, divided: bool) -> str:
+    """What stands above the completion; `divided` is the trial's."""
     n, loss = len(shown.sampled), int(np.count_nonzero(shown.sampled.loss))
-    marked = "with loss" if loss == n else "without loss" if not loss else f"{loss} of them with loss"
+    marked = "captured" if not divided else "with loss" if loss == n else f"{loss} of them with loss"
     mean = f", mean log-probability {shown.sampled.mean_logprob:.3f}" if n else ""
     return f"sampled: {n:,} ids {marked}{mean}"
 
 
-def routing_line(shown: ShownTurn, chosen: bool) -> str:
+def experts_line(tokens: Tokens, everything: bool = True) -> str:
+    """`layer 0: 12 (88 %), 3 (41 %); layer 1: …`: which experts most of the tokens went through; empty where none is recorded."""
+    rows, layers, k = tokens.experts.shape
+    if not rows * layers * k:
+        return ""
+    told = []
+    for layer in range(layers if everything else min(layers, LAYERS)):
+        counts = np.bincount(tokens.experts[:, layer].ravel())
+        most = np.argsort(-counts, kind="stable")[:EXPERTS]
+        told.append(f"layer {layer}: " + ", ".join(f"{each} ({100 * counts[each] / rows:.0f} %)" for each in most if counts[each]))
+    return "; ".join([*told, *([f"… {layers - len(told)} more layers"] if len(told) < layers else [])])
+
+
+def least_likely(tokens: Tokens) -> str:
+    """`" shelf" 0.0012, byte 0xE2 0.03`: the least probable of them, the least one first."""
+    order = np.argsort(tokens.logprobs, kind="stable")[:LEAST_LIKELY].tolist()
+    return ", ".join(f"{token_name(tokens.bytes[at])} {math.exp(tokens.logprobs[at]):.2g}" for at in order)
+
+
+def routing_line(shown: ShownTurn, chosen: Chosen | None) -> str:
     """What a turn says of routing; empty where it says nothing. `chosen` is the trial's."""
     rows = int(np.count_nonzero(shown.context.substituted) + np.count_nonzero(shown.sampled.substituted))
     substituted = f"{rows} row{'s' if rows > 1 else ''} substituted" if rows else ""
     return "; ".join(filter(None, [_agreement([shown], chosen), substituted]))
 
 
-def _agreement(turns: Sequence[ShownTurn], chosen: bool) -> str:
-    """`40 rows captured again, 97.5 % equal`, or what part of the sampler's experts the policy chooses that was asked."""
-    if chosen:
+def _agreement(turns: Sequence[ShownTurn], chosen: Chosen | None) -> str:
+    """`40 rows captured again, 97.5 % equal`, or what part of the sampler's experts these weights choose."""
+    if chosen is not None:
         shares = np.concatenate([[np.nan], *(part.agreement for turn in turns for part in (turn.context, turn.sampled))])
         known = shares[~np.isnan(shares)]
-        return f"the policy chooses {100 * known.mean():.4g} % of the sampler's experts" if len(known) else ""
+        return f"{chosen.weights} chooses {100 * known.mean():.4g} % of the sampler's experts" if len(known) else ""
     captured, equal = sum(turn.recaptured for turn in turns), sum(turn.equal for turn in turns)
     return f"{captured:,} row{'s' if captured > 1 else ''} captured again, {100 * equal / captured:.4g} % equal" if captured else ""
 

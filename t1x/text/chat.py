@@ -63,6 +63,9 @@ class TemplatedTokenizer(ChatTokenizer):
     def decode_spans(self, ids: Ids) -> EncodedText:
         return self._decoder.spans(ids)
 
+    def bytes_of(self, id_: int) -> bytes:
+        return self._decoder.bytes_of(id_)
+
     def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
         veil = Veil(self._special)
         hidden = [(role, veil.hide(content)) for role, content in messages]

@@ -56,6 +56,10 @@ class TextDecoder:
         """What one id stands for inside a text."""
         return self._piece(id_).decode(errors="replace")
 
+    def bytes_of(self, id_: int) -> bytes:
+        """What one id stands for inside a text, which alone may be no text."""
+        return self._piece(id_)
+
     def _piece(self, id_: int) -> bytes:
         if id_ not in self._pieces:
             self._pieces[id_] = self._bytes(id_)

@@ -67,6 +67,9 @@ class ChatTokenizer(Protocol):
     def decode_spans(self, ids: Ids) -> EncodedText:
         """The text of ids, special tokens included, and where each begins. What isn't UTF-8 reads as U+FFFD."""
 
+    def bytes_of(self, id_: int) -> bytes:
+        """What one id stands for inside a text; alone it may be no UTF-8."""
+
     def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
         """A whole conversation, encoded at once as a text-based harness does. Special tokens that a content spells are plain text.
         Contents are rendered as the template has it: it may trim or prune them."""

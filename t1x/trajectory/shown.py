@@ -6,7 +6,7 @@ divided among its turns, is shown by what its turns captured.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,31 +16,19 @@ from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.audit_alignment import Span, loss_spans, turns_of
 from t1x.trajectory.prefix import common_prefix
 from t1x.trajectory.records import Boundary, Trajectory, Turn
+from t1x.trajectory.shown_tokens import Tokens, tokens_of
 from t1x.trajectory.stored import StoredTrial
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Some neighbouring tokens; arrays are [n]."""
+class Chosen(NamedTuple):
+    """Experts that some weights choose."""
 
-    ids: npt.NDArray[np.int32]
-    texts: Sequence[str]
-    """Of an id that continues a character the empty one: the last id of a character has it."""
-    loss: npt.NDArray[np.bool_]
-    logprobs: npt.NDArray[np.float32]
-    """The sampler's; 0 for context."""
-    agreement: npt.NDArray[np.float64]
-    """Share of the experts of this position that other choices of experts have too; NaN where there is none."""
-    substituted: npt.NDArray[np.bool_]
-    """Whether this position's experts are those of the one before (Eq. 14)."""
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def mean_logprob(self) -> float:
-        """Over all of them, NaN where there is none."""
-        return float(self.logprobs.mean(dtype=np.float64)) if len(self) else float("nan")
+    weights: str
+    """What a reader calls them."""
+    note: str
+    """Why they aren't those that sampled the trial; empty where they are."""
+    experts: Sequence[Experts]
+    """Of each trajectory [N-1, layers, k], in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +55,22 @@ class ShownTrial:
     turns: tuple[ShownTurn, ...]
     divided: bool
     """Whether its streams are what is shown; otherwise it's the turns' captures."""
-    chosen: bool = False
-    """Whether agreement is that with experts that were given."""
+    chosen: Chosen | None = None
+    """What agreement is with; None where it's with what later turns captured."""
 
 
-def shown(trial: StoredTrial, tokenizer: ChatTokenizer, chosen: Sequence[Experts] | None = None) -> ShownTrial:
+def shown(trial: StoredTrial, tokenizer: ChatTokenizer, chosen: Chosen | None = None) -> ShownTrial:
     """The trial for a reader. Agreement compares the stream's experts with those that later turns captured for the same positions,
-    slot by slot, or, where they are given, with `chosen`: of each trajectory [N-1, layers, k], in any order."""
+    slot by slot, or, where they are given, with `chosen`."""
     divided = _divided(trial)
     if divided is None:
-        return ShownTrial(trial, tuple(_captured(trial.turns, tokenizer)), False)
+        return ShownTrial(trial, tuple(_captured(trial.turns, tokenizer)), False, chosen)
     turns = [
         each
         for index, (stream, own, spans) in enumerate(divided)
-        for each in _streamed(stream, own, spans, index == 0, tokenizer, None if chosen is None else chosen[index])
+        for each in _streamed(stream, own, spans, index == 0, tokenizer, None if chosen is None else chosen.experts[index])
     ]
-    return ShownTrial(trial, tuple(turns), True, chosen is not None)
+    return ShownTrial(trial, tuple(turns), True, chosen)
 
 
 def _divided(trial: StoredTrial) -> list[tuple[Trajectory, Sequence[Turn], list[Span]]] | None:
@@ -130,18 +118,25 @@ def _streamed(
         compared[:-1], same[:-1] = experts.shape[1] * experts.shape[2], _shared(experts, chosen)
     substituted = np.zeros(n, np.bool_)
     substituted[list(stream.substituted_rows)] = True
-    tokens = Tokens(
-        ids=stream.token_ids,
-        texts=_texts(stream.token_ids, tokenizer),
+    boundaries = (None, *stream.boundaries) if first else stream.boundaries
+    placeholder, end = np.zeros(n, np.bool_), 0
+    for turn, boundary, (_, stop) in zip(turns, boundaries, spans, strict=True):
+        if boundary is not Boundary.RESTART:
+            placeholder[end : end + turn.placeholder_tokens] = True
+        end = stop
+    tokens = tokens_of(
+        stream.token_ids,
+        tokenizer,
         loss=stream.loss_mask,
         logprobs=stream.logprobs,
         agreement=np.divide(same, compared, out=np.full(n, np.nan), where=compared > 0),
         substituted=substituted,
+        experts=experts,
+        placeholder=placeholder,
     )
-    boundaries = (None, *stream.boundaries) if first else stream.boundaries
     end = 0
     for turn, boundary, (start, stop), (recaptured_rows, equal_rows) in zip(turns, boundaries, spans, counts, strict=True):
-        yield ShownTurn(turn, boundary, _part(tokens, end, start), _part(tokens, start, stop), recaptured_rows, equal_rows)
+        yield ShownTurn(turn, boundary, tokens.part(end, start), tokens.part(start, stop), recaptured_rows, equal_rows)
         end = stop
 
 
@@ -164,24 +159,18 @@ def _captured(turns: Sequence[Turn], tokenizer: ChatTokenizer) -> Iterator[Shown
     before = np.array([], np.int32)
     for turn in turns:
         done = turn.completion
-        context = turn.prompt_ids[common_prefix(before, turn.prompt_ids) :]
-        nothing = np.zeros(len(context), np.float32)
-        yield ShownTurn(turn, None, _plain(context, nothing, tokenizer), _plain(done.ids, done.logprobs, tokenizer), 0, 0)
+        at = common_prefix(before, turn.prompt_ids)
+        ids, m = np.concatenate([turn.prompt_ids[at:], done.ids]), len(turn.prompt_ids) - at
+        nowhere = np.zeros(len(ids), np.bool_)
+        tokens = tokens_of(
+            ids,
+            tokenizer,
+            loss=nowhere,
+            logprobs=np.concatenate([np.zeros(m, np.float32), done.logprobs]),
+            agreement=np.full(len(ids), np.nan),
+            substituted=nowhere,
+            experts=done.routing[at - done.routing_start :] if at >= done.routing_start else done.routing[:0],
+            placeholder=np.arange(len(ids)) < (turn.placeholder_tokens if at == len(before) else 0),
+        )
+        yield ShownTurn(turn, None, tokens.part(0, m), tokens.part(m, len(ids)), 0, 0)
         before = np.concatenate([turn.prompt_ids, done.ids])
-
-
-def _plain(ids: npt.NDArray[np.int32], logprobs: npt.NDArray[np.float32], tokenizer: ChatTokenizer) -> Tokens:
-    nowhere = np.zeros(len(ids), np.bool_)
-    return Tokens(ids, _texts(ids, tokenizer), nowhere, logprobs, np.full(len(ids), np.nan), nowhere)
-
-
-def _texts(ids: npt.NDArray[np.int32], tokenizer: ChatTokenizer) -> list[str]:
-    spans = tokenizer.decode_spans(ids)
-    return [spans.text[start:stop] for start, stop in pairwise([*spans.starts.tolist(), len(spans.text)])]
-
-
-def _part(tokens: Tokens, start: int, stop: int) -> Tokens:
-    at = slice(start, stop)
-    return Tokens(
-        tokens.ids[at], tokens.texts[at], tokens.loss[at], tokens.logprobs[at], tokens.agreement[at], tokens.substituted[at]
-    )

@@ -103,7 +103,7 @@ def test_the_newest_batch_is_listed(run: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_trial_is_shown_turn_by_turn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "show", NAME, "train-12-0")
-    head = dict(line.split(maxsplit=1) for line in text.partition("sampled tokens")[0].splitlines())
+    head = dict(line.split(maxsplit=1) for line in text.partition("\n\n")[0].splitlines())
     assert head["trial"].startswith(f"train-12-0, of {NAME}, train-12")
     assert (head["task"].strip(), head["reward"].strip(), head["resolved"].strip()) == ("sort-3", "0.25", "yes")
     assert (head["turns"].strip(), head["boundaries"].strip()) == ("2", "1 exact")
@@ -111,12 +111,40 @@ def test_a_trial_is_shown_turn_by_turn(run: Path, capsys: pytest.CaptureFixture[
     assert head["substituted"].strip() == "rows  1: 1"
     sampled = len(bundled().encode("done"))
     first, second = text.split("\nturn ")[1:]
-    assert first.startswith("0: version 7, temperature 1, stop\nrouting: 1 row substituted\nprompt: ")
+    assert first.startswith("0: version 7, temperature 1, ended by its stop id\nrouting: 1 row substituted\nprompt: ")
     assert "  sort the lines of a file\n" in first
-    assert second.startswith("1: exact, version 7, temperature 1, stop\nrouting: 3 rows captured again, 66.67 % equal\n")
-    assert ", 1 put in for the policy\n" in second
+    assert second.startswith(
+        "1: exact, version 7, temperature 1, ended by its stop id\nrouting: 3 rows captured again, 66.67 % equal\n"
+    )
+    assert ", 1 placeholder id among them\n" in second
+    assert "\n  ⟦^[⟧[31mred^G" in second, "marked without colours too"
     mean = np.linspace(-3, -0.01, sampled).mean()
     assert f"sampled: {sampled} ids with loss, mean log-probability {mean:.3f}\n  done" in second
+    assert f"least likely: {json.dumps(bundled().decode(bundled().encode('done')[:1]))} {np.exp(-3):.2g}" in second
+    assert "\nexperts most of them went through: layer 0: 1 (100 %), 4 (100 %)\n" in first
+    assert "experts most" not in second, "its only id is the last one of its sample, which went through none"
+    assert head["experts"] == "2 a token in each of 1 layers, as the sampler chose them"
+
+
+def test_the_legend_is_shown_where_there_are_colours(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "sampled tokens by probability" not in said(capsys, "show", NAME, "train-12-0")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "sampled tokens by probability" in said(capsys, "show", NAME, "train-12-0")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "sampled tokens by probability" not in said(capsys, "show", NAME, "train-12-0")
+
+
+def test_rows_of_several_trajectories_are_told_by_trajectory() -> None:
+    from t1x.cli.trajectory_wording import facts
+    from t1x.trajectory.shown import shown
+
+    one = made("a", TWO).trajectories[0]
+    streams = (one, replace(one, substituted_rows=()), replace(one, substituted_rows=tuple(range(3, 13))))
+    told = dict(facts(shown(replace(made("a", TWO), trajectories=streams), bundled()), "train-1"))
+    assert told["substituted rows"] == "11: 1 in trajectory 0; 3, 4, 5, 6, 7, 8, 9, 10, … in trajectory 2"
 
 
 def test_shades_follow_the_probability(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +166,7 @@ def test_shades_follow_the_probability(run: Path, capsys: pytest.CaptureFixture[
 def test_what_a_program_printed_has_no_effect_in_the_terminal(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "show", NAME, "train-12-0", "--all")
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
-    assert "^[[31mred^G </pre><script>" in " ".join(text.split())
+    assert "⟦^[⟧[31mred^G </pre><script>" in " ".join(text.split())
     assert "[bold]b[/bold]" in text
     assert "<U+202E>back" in text
 
@@ -157,7 +185,22 @@ def test_an_invalid_trial_is_shown(run: Path, capsys: pytest.CaptureFixture[str]
     text = said(capsys, "show", NAME, "train-12-1")
     assert "engine_error" in text
     assert "what its turns captured, since nothing was made of it to train on" in " ".join(text.split())
-    assert "ids without loss" in text
+    assert len(re.findall(r"sampled: \d+ ids captured", text)) == 2
+
+
+def test_captures_and_streams_that_can_not_be_divided_do_not_contradict_each_other(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = made("a", TWO)
+    mask = np.arange(len(whole.trajectories[0].loss_mask)) > 2
+    stream = replace(whole.trajectories[0], loss_mask=mask, logprobs=np.where(mask, np.float32(-2), np.float32(0)))
+    with TrialWriter(batch_path(run, "train", 1), {}) as writer:
+        writer.add(replace(whole, trajectories=(stream,)))
+    text = said(capsys, "show", NAME, "a")
+    assert f"{mask.sum()} of them with loss" in text
+    assert "-2.000 nats a token on average, least -2.000, of the trajectories" in " ".join(text.split())
+    assert "ids captured" in text
+    assert "without loss" not in text
 
 
 class Page(HTMLParser):
@@ -196,6 +239,7 @@ def test_the_page_is_whole_and_harmless(run: Path, capsys: pytest.CaptureFixture
     tokens = made("a", TWO).trajectories[0].token_ids
     assert page.tags["i"] == len(tokens) + 5, "a token each, and the legend's"
     assert page.blocks[0] == "sort the lines of a file"
+    assert any("placeholder: put in by the harness" in (value or "") for name, value in page.attributes if name == "title")
     assert page.blocks[2] == "^[[31mred^G </pre><script>alert('x')</script> [bold]b[/bold] <U+202E>back & \"quoted\""
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
     assert {name for name, _ in page.attributes} <= {
@@ -214,7 +258,8 @@ def test_the_page_is_whole_and_harmless(run: Path, capsys: pytest.CaptureFixture
     )
     titles = [value for name, value in page.attributes if name == "title"]
     assert len(titles) == len(tokens)
-    assert titles[1].endswith("experts substituted")
+    assert "experts substituted" in titles[1]
+    assert [title.count("experts by layer 0: 1 4") for title in titles] == [1] * (len(tokens) - 1) + [0], "the last has no row"
     end = len(made("a", TWO[:1]).trajectories[0].token_ids) - 1
     assert [f"experts {share}" in titles[end - 3 + i] for i, share in enumerate(("50 % equal", "100 % equal", "100 % equal"))] == [
         True
@@ -228,6 +273,28 @@ def test_a_page_never_replaces_a_file(run: Path, capsys: pytest.CaptureFixture[s
         capsys, "show", NAME, "train-12-0", "--html", "notes.html", code=2
     )
     assert Path("notes.html").read_text() == "mine"
+    assert "--html a/b.html: there is no folder a; make it" in said(
+        capsys, "show", NAME, "train-12-0", "--html", "a/b.html", code=2
+    )
+
+
+def test_what_alone_is_no_text_is_told_by_its_bytes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with TrialWriter(batch_path(run, "train", 1), {}) as writer:
+        writer.add(made("bytes", [("x", "日")]))
+    assert said(capsys, "show", NAME, "bytes", "--html", "bytes.html")
+    titles = [value or "" for name, value in Page(Path("bytes.html").read_text()).attributes if name == "title"]
+    for byte in "日".encode():
+        assert sum(f"byte 0x{byte:02X}" in title for title in titles) == 1
+    assert "least likely: byte 0xE6 0.05, " in said(capsys, "show", NAME, "bytes")
+
+
+def test_a_page_of_too_many_experts_says_so(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("t1x.cli.trajectory_page.MOST_EXPERTS", 10)
+    said(capsys, "show", NAME, "train-12-0", "--html", "trial.html")
+    text = Path("trial.html").read_text()
+    assert "too many to be listed token by token" in text
+    assert "experts by layer" not in text
+    assert "experts most of them went through: layer 0: 1 (100 %), 4 (100 %)" in text
 
 
 def test_what_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,7 +330,7 @@ def test_a_policys_own_choice_is_compared(run: Path, capsys: pytest.CaptureFixtu
 
     root = load(run / "config.gin").root
     policy = root.model.build(0)
-    save_pretrained(policy, run / "checkpoints" / "step-1" / "policy")
+    save_pretrained(root.model.build(1), run / "checkpoints" / "step-12" / "policy")
     trial = made("train-1-0", TWO)
     ids = torch.from_numpy(trial.trajectories[0].token_ids.astype(np.int64))
     with torch.no_grad():
@@ -282,9 +349,15 @@ def test_a_policys_own_choice_is_compared(run: Path, capsys: pytest.CaptureFixtu
     ]
     with TrialWriter(batch_path(run, "train", 1), {}) as writer:
         writer.add(replace(trial, turns=tuple(turns), trajectories=(stream,)))
-    text = said(capsys, "show", NAME, "train-1-0", "--policy", str(run / "checkpoints" / "step-1"))
-    assert f"the policy chooses {share:.4g} % of the sampler's experts" in text
-    wrong = said(capsys, "show", NAME, "train-12-0", "--policy", str(run / "checkpoints" / "step-1"), code=2)
+    text = " ".join(said(capsys, "show", NAME, "train-1-0", "--policy", NAME).split())
+    assert f"step-12 of {NAME} chooses " in text, "the newest, where the one that sampled it isn't kept"
+    assert f"sampler's experts (sampled by version 7 of {NAME})" in text
+    save_pretrained(policy, run / "checkpoints" / "step-7" / "policy")
+    for wanted in (NAME, str(run / "checkpoints" / "step-7")):
+        text = " ".join(said(capsys, "show", NAME, "train-1-0", "--policy", wanted).split())
+        assert f"step-7 of {NAME} chooses {share:.4g} % of the sampler's experts" in text
+        assert "sampled by version" not in text
+    wrong = said(capsys, "show", NAME, "train-12-0", "--policy", str(run / "checkpoints" / "step-7"), code=2)
     assert "the trial's records have [layers, k] = [1, 2], but the policy in" in wrong
 
 

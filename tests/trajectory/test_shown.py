@@ -12,7 +12,7 @@ from stored_trials import stitched
 
 from t1x.text.chat import bundled
 from t1x.trajectory.records import Boundary
-from t1x.trajectory.shown import shown
+from t1x.trajectory.shown import Chosen, shown
 from t1x.trajectory.stored import StoredTrial
 
 
@@ -95,6 +95,7 @@ def test_texts_are_what_the_ids_stand_for(text: str) -> None:
     assert "".join(turn.context.texts) == "list it: "
     assert "".join(turn.sampled.texts) == text
     assert len(turn.sampled.texts) == len(turn.sampled.ids)
+    assert b"".join([*turn.context.bytes, *turn.sampled.bytes]).decode() == f"list it: {text}"
 
 
 def test_what_was_substituted_is_marked() -> None:
@@ -113,6 +114,36 @@ def test_an_invalid_trial_is_shown_by_its_turns() -> None:
     assert [len(turn.context) for turn in seen.turns] == [3, 4]
     assert np.array_equal(seen.turns[1].sampled.ids, made.turns[1].completion.ids)
     assert not any(turn.sampled.loss.any() or turn.boundary for turn in seen.turns)
+
+
+@promise
+@given(plan=plans, seed=st.integers(0, 100))
+def test_each_token_has_the_experts_that_its_stream_or_its_turn_recorded_for_it(plan: list[Plan], seed: int) -> None:
+    made = stitched(plan, seed)
+    told = [part.experts for turn in shown(made, bundled()).turns for part in (turn.context, turn.sampled)]
+    streams = [each.routed_experts for each in made.trajectories]
+    assert np.array_equal(np.concatenate(told), np.concatenate(streams))
+    for turn in shown(dataclasses.replace(made, trajectories=()), bundled()).turns:
+        done, rows = turn.turn.completion, {}
+        for row, experts in enumerate(done.routing.tolist()):
+            rows[done.routing_start + row] = experts
+        first = len(turn.turn.prompt_ids) - len(turn.context)
+        for part, start in ((turn.context, first), (turn.sampled, len(turn.turn.prompt_ids))):
+            for at, experts in enumerate(part.experts.tolist()):
+                assert experts == rows[start + at]
+        missing = len(turn.context) + len(turn.sampled) - len(turn.context.experts) - len(turn.sampled.experts)
+        assert missing == (1 if first >= done.routing_start else len(turn.context) + len(turn.sampled))
+
+
+def test_what_the_harness_put_in_for_the_policy_is_marked() -> None:
+    made = stitched([Plan(3, 2, False, 0.0, 0), Plan(4, 2, False, 0.0, 0), Plan(4, 2, True, 0.0, 0)])
+    turns = tuple(dataclasses.replace(turn, placeholder_tokens=turn.index) for turn in made.turns)
+    first, second, third = shown(dataclasses.replace(made, turns=turns), bundled()).turns
+    assert not first.context.placeholder.any()
+    assert np.flatnonzero(second.context.placeholder).tolist() == [0], "behind the answer before it"
+    assert not third.context.placeholder.any(), "after a restart nobody knows where they are"
+    captured = shown(dataclasses.replace(made, turns=turns, trajectories=()), bundled()).turns
+    assert [np.flatnonzero(turn.context.placeholder).tolist() for turn in captured] == [[], [0], []]
 
 
 def test_streams_that_can_not_be_divided_are_told() -> None:
@@ -142,8 +173,9 @@ def test_another_choice_of_experts_is_compared_in_any_order() -> None:
     chosen = stream.routed_experts[:, :, ::-1].copy()
     chosen[2, 0, 0] = 99
     chosen[3, 0] = [98, 99]
-    seen = shown(made, bundled(), [chosen])
-    assert seen.chosen
+    seen = shown(made, bundled(), Chosen("step-3", "", [chosen]))
+    assert seen.chosen is not None
+    assert seen.chosen.weights == "step-3"
     (turn,) = seen.turns
     told = np.concatenate([turn.context.agreement, turn.sampled.agreement])
     assert told[:-1].tolist() == [1, 1, 0.5, 0, *[1] * (len(told) - 5)]
