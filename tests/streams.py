@@ -10,10 +10,7 @@ def plain(trajectories):
             "ids": t.token_ids.tolist(),
             "mask": t.loss_mask.tolist(),
             "logprobs": t.logprobs.tolist(),
-            "versions": [
-                next((span.version for span in t.versions if span.start <= j < span.stop), None) if lost else None
-                for j, lost in enumerate(t.loss_mask.tolist())
-            ],
+            "versions": [version if lost else None for version, lost in zip(_versions(t), t.loss_mask.tolist(), strict=True)],
             "rows": t.routed_experts.tolist(),
             "boundaries": [str(boundary) for boundary in t.boundaries],
             "substituted": list(t.substituted_rows),
@@ -21,6 +18,14 @@ def plain(trajectories):
         }
         for t in trajectories
     ]
+
+
+def _versions(trajectory):
+    """Of every position, None where no span has it."""
+    found = [None] * len(trajectory.token_ids)
+    for span in trajectory.versions:
+        found[span.start : span.stop] = [span.version] * (span.stop - span.start)
+    return found
 
 
 def change(turn, **values):
