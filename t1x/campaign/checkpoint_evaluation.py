@@ -17,6 +17,7 @@ from t1x.campaign.suite_file import suites_in
 from t1x.config import dump, load
 from t1x.config.explain import reasons
 from t1x.config.names import closest, with_article
+from t1x.config.places import shown
 
 CONFIG = "config.json"
 """Of a network in Hugging Face layout."""
@@ -113,7 +114,7 @@ def _policies(run: Path) -> list[Path]:
 def _kept(run: Path) -> str:
     """Which checkpoints of a run there are to choose from."""
     names = [policy.parent.name for policy in _policies(run)]
-    return f"{run / 'checkpoints'} has {', '.join(names)}" if names else f"{run.name} has kept no weights of a policy"
+    return f"{shown(run / 'checkpoints')} has {', '.join(names)}" if names else f"{run.name} has kept no weights of a policy"
 
 
 def _suites(name: str, root: Experiment, site: str | None) -> tuple[Suite, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from t1x.campaign.record import RECORD, Run, read_run, runs
 from t1x.campaign.smoke import FOLDER
 from t1x.config.names import closest
+from t1x.config.places import shown
 
 
 def find_run(wanted: str, folder: Path) -> Run:
@@ -22,7 +23,7 @@ def find_run(wanted: str, folder: Path) -> Run:
     if found:
         raise ValueError(f"{wanted!r} may be {' or '.join(sorted(found))}; write more of the name")
     if (whole := run_around(Path(wanted))) and ("/" in wanted or Path(wanted).exists()):
-        raise ValueError(f"{wanted} isn't a run, but lies in one; name that: {whole}")
+        raise ValueError(f"{wanted} isn't a run, but lies in one; name that: {shown(whole)}")
     if smoke := [str(run.folder) for run in runs(folder / FOLDER) if wanted and run.folder.name.startswith(wanted)]:
         raise ValueError(f"there is no run {wanted!r} in {folder}, but a smoke test; name its folder: {' or '.join(smoke)}")
     hint = closest(wanted, (run.folder.name for run in known))

@@ -36,8 +36,8 @@ class TrialStitcher(Protocol):
 
 
 class Stitcher(Component):
-    """How the turns of a trial become trajectories. An own one overrides `build`, and the class attribute `faithful` (no field: it
-    can't be set in a Gin file) where it changes what was sampled."""
+    """How the turns of a trial become trajectories. One of your own overrides `build`, and sets the class attribute `faithful` (no
+    field, so no Gin file can) to False where it changes what was sampled."""
 
     faithful: ClassVar[bool] = True
     """Whether every loss token is what its turn sampled; a campaign stops where the auditor finds otherwise."""
@@ -93,7 +93,8 @@ class ExactStitcher(Stitcher):
 class RetokenizingStitcher(TokenStitcher):
     """The baseline that token-in, token-out replaces (report, section 4.2): a sample is the conversation's text, encoded again, so
     that ids differ from those that were sampled and everything behind them is conditioned on another history. Takes the turns that
-    `TokenStitcher` takes, and makes the same trajectories of them where encoding changes nothing."""
+    `TokenStitcher` takes, and makes the same trajectories of them where encoding changes nothing. It isn't `faithful`: the auditor
+    counts what differs, and stops nothing."""
 
     faithful: ClassVar[bool] = False
 

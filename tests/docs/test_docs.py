@@ -23,7 +23,9 @@ from t1x.harness.records import EndedBy
 from t1x.rollout.evaluation import evaluation_metrics
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
+from t1x.trajectory.audit import audit
 from t1x.trajectory.records import Turn
+from t1x.trajectory.stitcher import TokenStitcher
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -165,6 +167,28 @@ def test_the_reward_in_your_own_md_pays_what_it_says():
         report = VerifierReport(tuple((f"t{index}", index >= failing) for index in range(3)))
         assert (reward.objection(report), reward(report, Spent(1, 9))) == ("", worth)
     assert reward.objection(VerifierReport((), "missing", "no report")) == "missing: no report"
+
+
+def test_the_stitcher_in_your_own_md_changes_what_it_says_and_is_told_by_the_auditor(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "your-own.md").read_text()
+    (module,) = re.findall(r"```python\n# my_stitchers\.py\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "my_stitchers.py").write_text(module)
+    (experiment,) = re.findall(r"```gin\n([^`]*?import my_stitchers.*?)```", page, re.DOTALL)
+    (tmp_path / "mine.gin").write_text(experiment)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    root = load(tmp_path / "mine.gin", site="laptop").root
+    tokenizer = root.tokenizer.build()
+    prompt, answer = tokenizer.encode("list the files"), tokenizer.encode("ls -a")
+    logprobs = np.linspace(-1.234, -0.111, len(answer), dtype=np.float32)
+    rows = np.zeros((len(prompt) + len(answer) - 1, 0, 0), np.uint8)
+    turns = [Turn(0, prompt, Completion(answer, logprobs, rows, 0, "stop", 0), 1.0)]
+    (sample,) = root.stitcher.stitch("t", turns, tokenizer, None)
+    (plain,) = TokenStitcher().stitch("t", turns, tokenizer, None)
+    assert sample.token_ids.tolist() == plain.token_ids.tolist()
+    assert sample.logprobs.tolist() == pytest.approx([round(float(each), 2) for each in plain.logprobs])
+    found = audit(turns, [sample], "t")
+    assert (root.stitcher.faithful, found.own_turn_violations, found.loss_tokens) == (False, len(answer), len(answer))
+    assert audit(turns, [plain], "t").violations == 0
 
 
 def test_the_examples_in_rewards_md_come_to_what_it_says():
