@@ -86,8 +86,8 @@ def test_not_an_edge(history, answer, prompt):
 
 def test_an_edge_begins_at_the_answer_as_it_was_rendered():
     """A template closes answers with `<t>` instead of the stop id; `ls` stands a turn back too, and comes back as other ids."""
-    first = turn(0, "<u> <a> ls <t> b <a>", "ls <e>", text=True)
-    assert edge(first, turn(1, "<u> <a> ls <t> b <a> l s <t>", ""), TOY, BOUNDS) == Edit(Boundary.EDGE, 3, False, 4, 1)
+    first = turn(0, "<u> <a> ls <t> b <a>", "ls", text=True)
+    assert edge(first, turn(1, "<u> <a> ls <t> b <a> l s <t>", ""), TOY, BOUNDS) == Edit(Boundary.EDGE, 3, True, suffix=4)
     second = turn(1, "<u> <a> ls <t> b <a> l s <t>", "", answered=(6, 8))
     assert edge(first, second, TOY, BOUNDS) is None
     assert agree(first, second) == Edit(Boundary.RETOKENIZED, follow=8, captured=False)
