@@ -72,7 +72,9 @@ def test_forced_experts_output_and_gradients(normalize: bool) -> None:
         x = torch.randn(30, 16, generator=torch.Generator().manual_seed(2), requires_grad=True)
         out = compute(x)
         (out * weights).sum().backward()
-        results.append([out, x.grad, *(p.grad.clone() for p in layer.parameters())])
+        gradients = [p.grad for p in layer.parameters()]
+        assert all(gradient is not None for gradient in gradients), "the router's too"
+        results.append([out, x.grad, *(gradient.clone() for gradient in gradients)])
     assert results[1][2].abs().max() > 1e-2, "the router's gradient"
     for found, reference in zip(*results, strict=True):
         torch.testing.assert_close(found, reference, atol=1e-5, rtol=1e-5)

@@ -157,7 +157,7 @@ FAULTS = (
         "trajectory/routing.py",
         "(starts[:, None] + np.arange(layout.k)) % layout.experts",
         "starts[:, None] % layout.experts + np.zeros(layout.k, np.int64)",
-        (PADDING, "tests/parallel/test_sharding.py::test_padding_rows_overload_no_expert_over_all_ranks"),
+        (PADDING,),
     ),
     Fault(
         "padding of -1",
