@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from t1x.cli.options import RUNS, WIDTH, RunName, RunsFolder, Step
+from t1x.cli.options import NARROW, RUNS, RunName, RunsFolder, Step
 from t1x.trajectory.audit_finding import WORST
 
 
@@ -44,7 +44,7 @@ def audit(
     batches = batch_audits(run.folder, step)
     campaign = load(run.folder / "config.gin").root
     assert isinstance(campaign, Campaign), "only campaigns store trials"
-    console = Console(width=max(WIDTH, Console().width))
+    console = Console(width=max(NARROW, Console().width))
     audits = []
     with ProgressReport(console) as report, report.phase("auditing", sum(batch.trials for batch in batches)) as phase:
         for batch in batches:

@@ -55,6 +55,8 @@ SiteName = Annotated[
 ]
 WIDTH = 130
 """Columns that a table takes at least: names are to be copied, and a narrow terminal wraps a line by itself."""
+NARROW = 80
+"""Columns within which all of a table of short names and numbers fits."""
 AUTO = "auto"
 """The site that loading chooses itself (`t1x.config.site.AUTO`; not imported, so that --help is instant)."""
 

@@ -70,6 +70,21 @@ def common_prefix(first: npt.NDArray[np.int32], second: npt.NDArray[np.int32]) -
     return int(differs.argmax()) if differs.any() else n
 
 
+def first_difference(turns: Sequence[Turn], stream: Trajectory) -> tuple[Turn, int]:
+    """The first turn whose T_i the stream doesn't begin with, and the first place that differs; where it begins with all of them,
+    the last turn and the first place whose loss mask isn't the turns'."""
+    n = min(len(stream.token_ids), len(stream.loss_mask))
+    sampled = np.zeros(n, np.bool_)
+    for turn in turns:
+        consumed = np.concatenate([turn.prompt_ids, turn.completion.ids])
+        at = common_prefix(stream.token_ids, consumed)
+        if at < len(consumed):
+            return turn, at
+        sampled[len(turn.prompt_ids) : len(consumed)] = True
+    differs = sampled != stream.loss_mask[:n]
+    return turns[-1], int(differs.argmax()) if differs.any() else n
+
+
 def turn_at(turns: Sequence[Turn], spans: Sequence[Span | None], position: int) -> Turn:
     """The turn that a position came with."""
     behind = (turn for turn, span in zip(turns, spans, strict=True) if span is not None and position < span[1])

@@ -1,6 +1,7 @@
 """What the auditor found, so that a reader can see it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 WORST = 20
@@ -43,7 +44,7 @@ class Finding:
     position: int
     """In the stream."""
     count: int
-    """Positions of this turn that differ so."""
+    """Positions of this turn, and of `later` ones, that differ so."""
     stream_ids: tuple[int, ...]
     """Around the position, from at most `BEFORE` before it on, as the stream has them."""
     engine_ids: tuple[int, ...]
@@ -52,10 +53,23 @@ class Finding:
     """That place in the turn's prompt and completion."""
     detail: str = ""
     """What differs where it isn't the ids: the stream's value and the turn's."""
+    later: int = 0
+    """Later turns whose prefix differs at the same position first."""
 
     def __str__(self) -> str:
+        whose = f"the turn and {self.later} later one{'s' * (self.later > 1)}" if self.later else "the turn"
         what = self.detail or f"the stream has {list(self.stream_ids)} around it, the engine had {list(self.engine_ids)}"
-        return f"Trial {self.trial}, turn {self.turn}, {self.kind} at position {self.position} ({self.count} of the turn): {what}"
+        return f"Trial {self.trial}, turn {self.turn}, {self.kind} at position {self.position} ({self.count} of {whose}): {what}"
+
+
+def gathered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Those of one trial, where turns whose context differs at one position first are told by the first of them."""
+    found: dict[object, Finding] = {}
+    for each in findings:
+        place = (each.position, each.stream_ids) if each.kind is Kind.CONTEXT else len(found)
+        before = found.get(place)
+        found[place] = each if before is None else replace(before, count=before.count + each.count, later=before.later + 1)
+    return tuple(found.values())
 
 
 def worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

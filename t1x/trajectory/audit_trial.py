@@ -6,9 +6,19 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from t1x.trajectory.audit_alignment import Span, aligned, common_prefix, lengths_agree, loss_spans, turn_at, turns_of, versions_of
+from t1x.trajectory.audit_alignment import (
+    Span,
+    aligned,
+    common_prefix,
+    first_difference,
+    lengths_agree,
+    loss_spans,
+    turn_at,
+    turns_of,
+    versions_of,
+)
 from t1x.trajectory.audit_detail import detail, engine_ids, rows_detail
-from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, worst
+from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, gathered, worst
 from t1x.trajectory.audit_record import Audit
 from t1x.trajectory.audit_rows import rows_of_loss_positions, rows_of_tokens
 from t1x.trajectory.audit_session import AuditedSession
@@ -28,11 +38,11 @@ class TrialAudit:
         for own, stream in zip(parts, trajectories, strict=True):
             self._audit_stream(own, stream, session)
         for turn in left:
-            self._missing(turn, None, 0, 0, len(turn.completion.ids))
+            self._missing(turn, None, 0, len(turn.prompt_ids), len(turn.completion.ids))
 
     def found(self) -> Audit:
         """Counts and the worst findings."""
-        return Audit(**self._counts, boundaries=self._boundaries, findings=worst(tuple(self._findings)))
+        return Audit(**self._counts, boundaries=self._boundaries, findings=worst(gathered(self._findings)))
 
     def _audit_stream(self, turns: Sequence[Turn], stream: Trajectory, session: AuditedSession) -> None:
         n = len(stream.token_ids)
@@ -42,9 +52,7 @@ class TrialAudit:
         sampled = [len(turn.completion.ids) for turn in turns]
         spans = loss_spans(stream.loss_mask, sampled) if lengths_agree(stream) else None
         if spans is None:
-            worst_case = max(int(np.count_nonzero(stream.loss_mask)), sum(sampled))
-            self._count(context_differences=worst_case)
-            self._missing(turns[0] if turns else None, stream, 0, 0, worst_case)
+            self._undivided(turns, stream, int(np.count_nonzero(stream.loss_mask)), sum(sampled))
             return
         self._loose_logprobs(turns, stream, spans)
         self._substitutions(turns, stream, spans)
@@ -65,6 +73,14 @@ class TrialAudit:
             self._audit_context(turn, stream, span, behind, session, placed)
             behind, placed = span[1], True
 
+    def _undivided(self, turns: Sequence[Turn], stream: Trajectory, loss: int, sampled: int) -> None:
+        """Nobody can tell whose loss positions are whose, so that none of them is certified."""
+        count = max(loss, sampled)
+        self._count(context_differences=count)
+        turn, at = first_difference(turns, stream) if turns else (None, 0)
+        said = f"{loss} loss positions for {sampled} sampled ids, and nothing tells whose they are"
+        self._missing(turn, stream, at, at, count, said)
+
     def _audit_own(self, turn: Turn, stream: Trajectory, span: Span, versions: npt.NDArray[np.int64]) -> None:
         """What the turn sampled against the loss positions that hold it."""
         start, stop = span
@@ -74,7 +90,7 @@ class TrialAudit:
         missing = max(stop - start, len(done.ids)) - len(offsets)
         if missing:
             at = next((i for i, (p, o) in enumerate(zip(positions, offsets, strict=True)) if p != i or o != i), len(offsets))
-            self._missing(turn, stream, start + at, at, missing)
+            self._missing(turn, stream, start + at, len(turn.prompt_ids) + at, missing)
         at_stream, wrong = start + positions, np.zeros(len(offsets), np.bool_)
         first = len(turn.prompt_ids)
         checks = (
@@ -159,11 +175,11 @@ class TrialAudit:
     def _count(self, **counts: int) -> None:
         self._counts.update(counts)
 
-    def _missing(self, turn: Turn | None, stream: Trajectory | None, at: int, offset: int, count: int) -> None:
-        """Tokens that have no counterpart: `at` in the stream, if there is one, and `offset` in what the turn sampled."""
+    def _missing(self, turn: Turn | None, stream: Trajectory | None, at: int, engine_at: int, count: int, said: str = "") -> None:
+        """Tokens that have no counterpart: `at` in the stream, if there is one, and `engine_at` in T_i."""
         self._count(loss_tokens=count, own_turn_violations=count)
         if count:
-            self._report(Kind.MISSING, turn, stream, at, offset + (len(turn.prompt_ids) if turn else 0), count)
+            self._report(Kind.MISSING, turn, stream, at, engine_at, count, said)
 
     def _report(
         self, kind: Kind, turn: Turn | None, stream: Trajectory | None, at: int, engine_at: int, count: int, said: str = ""

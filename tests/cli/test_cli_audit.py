@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def write(tmp_path, monkeypatch):
 
 
 def lines(said):
-    return [re.split(r"\s{2,}", line.strip()) for line in said.splitlines()]
+    return [line.replace(" %", "%").split() or [""] for line in said.splitlines()]
 
 
 def test_a_faithful_run(write, capsys):
@@ -77,11 +78,12 @@ def test_a_faithful_run(write, capsys):
     said = capsys.readouterr().out
     sampled = [sum(len(turn.completion.ids) for turn in trial("x", answers).turns) for answers in (("ls", "cat a.txt"), ("pwd",))]
     table = {line[0]: line[1:] for line in lines(said)}
-    assert table["warmup-0"][:4] == ["1", f"{sampled[0]}", "100 %", "100 %"]
-    assert table["train-1"][:5] == ["3", f"{sum(sampled)}", "100 %", "100 %", "1"]
-    assert table["all"][:5] == ["4", f"{sampled[0] + sum(sampled)}", "100 %", "100 %", "2"]
-    assert "0 re-tokenized, 0 with a substituted row" in said
-    assert "drift in the loss region: 0.0000 %" in said
+    assert table["warmup-0"][:4] == ["1", f"{sampled[0]}", "100%", "100%"]
+    assert table["train-1"][:5] == ["3", f"{sum(sampled)}", "100%", "100%", "1"]
+    assert table["all"][:5] == ["4", f"{sampled[0] + sum(sampled)}", "100%", "100%", "2"]
+    assert "0 encoded anew, 0 with a substituted row (0.0000 %; at most 0.003 % in the report)" in " ".join(said.split())
+    assert "drift in the loss region (1 - own turn): 0.0000 %" in said
+    assert [case in said for case in ("exact", "edge", "retokenized", "restart")] == [True, False, False, False], "none of 0"
     assert main(["audit", "quick-1a-0", "--step", "warmup-0"]) == 0
     said = capsys.readouterr().out
     assert ("warmup-0" in said, "train-1" in said) == (True, False)
@@ -91,7 +93,7 @@ def test_a_violation_is_shown_side_by_side_and_tells_by_the_exit_code(write, cap
     write({("train", 1): [trial("a")], ("train", 2): [broken("b")]})
     assert main(["audit", "quick-1a-0"]) == 1
     said = capsys.readouterr().out
-    assert "1 loss positions, 0 routing rows of context and 0 cached rows aren't what was captured" in said
+    assert "1 loss positions, 0 routing rows of context and 0 cached rows aren't what was captured" in " ".join(said.split())
     assert "b, turn 1: token, 1 position of it" in said
     stream = broken("b").trajectories[0]
     at = int(np.flatnonzero(stream.loss_mask)[-2])
@@ -112,6 +114,60 @@ def test_a_baseline_stitcher_has_no_violations_to_answer_for(write, capsys):
     said = capsys.readouterr().out
     assert "RetokenizingStitcher is a baseline" in said
     assert "a, turn 1: token" in said
+
+
+def test_all_of_it_fits_into_80_columns_and_no_name_is_cut(write, capsys, monkeypatch):
+    from t1x.trajectory.audit import Audit
+    from t1x.trajectory.records import Boundary
+
+    monkeypatch.setenv("COLUMNS", "80")
+    write({("warmup", 12): [trial("a")], ("train", 123): [broken("b")]})
+    counts = {"boundaries": Counter(dict.fromkeys(Boundary, 1234)), "positions": 10**6, "loss_tokens": 10**6}
+    every = Audit(own_turn_violations=1, context_differences=1, substituted_rows=2000, **counts)
+    monkeypatch.setattr("t1x.campaign.run_audit.audit", lambda *_: every)
+    assert main(["audit", "quick-1a-0", "--examples", "0"]) == 1
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    table = {line[0]: line[1:] for line in (row.split() for row in said.splitlines())}
+    assert table["train-123"] == ["1", "1000000", "99.9999", "%", "99.9999", "%", *["1234"] * 4]
+    assert {"retokenized", "restart"} < set(table["batch"])
+    above = "(0.2000 %; at most 0.003 % in the report, whose trials are long: there is at most one such row a boundary"
+    assert above in " ".join(said.split())
+
+
+def test_turns_whose_context_differs_at_one_place_are_one_example(write, capsys):
+    whole = trial("a", ("ls", "pwd", "cat a.txt", "wc b"))
+    stream = whole.trajectories[0]
+    ids = stream.token_ids.copy()
+    ids[1] = bundled().encode("\x1b")[0]
+    write({("train", 1): [dataclasses.replace(whole, trajectories=(dataclasses.replace(stream, token_ids=ids),))]})
+    main(["audit", "quick-1a-0"])
+    said = capsys.readouterr().out
+    sampled = int(stream.loss_mask.sum())
+    assert f"a, turn 0: context, {sampled} positions of it and of 3 later turns" in said
+    assert said.count(": context, ") == 1
+
+
+def test_bytes_that_are_no_text_are_told_as_such(write, capsys):
+    whole = trial("a")
+    stream = whole.trajectories[0]
+    ids = stream.token_ids.copy()
+    ids[np.flatnonzero(stream.loss_mask)[-2]] = bundled().encode("日")[0]
+    write({("train", 1): [dataclasses.replace(whole, trajectories=(dataclasses.replace(stream, token_ids=ids),))]})
+    main(["audit", "quick-1a-0"])
+    assert "byte 0xE6" in capsys.readouterr().out
+
+
+def test_a_turn_that_no_stream_holds_is_shown_by_the_engines_positions(write, capsys):
+    whole = trial("a")
+    stream = trial("a", ("ls",)).trajectories[0]
+    write({("train", 1): [dataclasses.replace(whole, trajectories=(stream,))]})
+    assert main(["audit", "quick-1a-0"]) == 1
+    said = capsys.readouterr().out
+    assert "a, turn 1: missing" in said
+    first = len(whole.turns[1].prompt_ids)
+    assert f"> {first} " in said
+    assert not re.search(r"^ *(> )?-\d", said, re.M), "no position is below 0"
 
 
 def test_routing_that_was_not_kept_is_said(write, capsys):

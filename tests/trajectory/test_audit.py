@@ -123,10 +123,9 @@ def test_a_changed_id_of_context_is_retokenized(trial):
     turns, trajectory = trial
     found = audit(turns, [edited(trajectory, "token_ids", 7, 77)])
     assert (found.retokenized, found.own_turn_violations) == (1, 0)
-    assert [(finding.kind, finding.turn, finding.count) for finding in found.findings if finding.kind is Kind.CONTEXT] == [
-        (Kind.CONTEXT, 2, 4),
-        (Kind.CONTEXT, 1, 2),
-    ]
+    (told,) = (finding for finding in found.findings if finding.kind is Kind.CONTEXT)
+    assert (told.kind, told.turn, told.later, told.count) == (Kind.CONTEXT, 1, 1, 2 + 4), "both turns for the same id"
+    assert "at position 7 (6 of the turn and 1 later one)" in str(told)
 
 
 def test_behind_a_wrong_token_the_rest_of_its_turn_has_another_context(trial):
@@ -177,6 +176,38 @@ def test_an_answer_of_another_length_is_aligned_at_both_ends(changed, violations
     assert found.loss_tokens == max(3, len(changed))
 
 
+def test_what_can_not_be_divided_is_shown_where_it_first_differs():
+    """Loss positions that no turn explains."""
+    (stream,) = stitched_by(TWO)
+    longer = dataclasses.replace(
+        stream,
+        token_ids=np.insert(stream.token_ids, 5, 77).astype(np.int32),
+        loss_mask=np.ones(len(stream.token_ids) + 1, np.bool_),
+        logprobs=np.zeros(len(stream.token_ids) + 1, np.float32),
+        routed_experts=np.concatenate([stream.routed_experts[:1], stream.routed_experts]),
+    )
+    (finding,) = audit(TWO, [longer]).findings
+    assert (finding.kind, finding.turn, finding.position, finding.engine_position) == (Kind.MISSING, 1, 5, 5)
+    assert finding.stream_ids[:3] == finding.engine_ids[:3]
+    sampled = sum(len(each.completion.ids) for each in TWO)
+    assert finding.detail.startswith(f"{len(longer.loss_mask)} loss positions for {sampled} sampled ids")
+    masked = dataclasses.replace(stream, loss_mask=np.arange(len(stream.loss_mask)) == 2)
+    (finding,) = audit(TWO, [masked]).findings
+    assert (finding.position, finding.engine_position) == (2, 2), "its ids are right, its mask isn't"
+
+
+def test_a_turn_that_no_trajectory_holds_is_shown_from_what_it_sampled(trial):
+    turns, _ = trial
+    (finding,) = (each for each in audit(turns, stitch(turns[:2])).findings if each.kind is Kind.MISSING)
+    assert (finding.turn, finding.stream_ids) == (2, ())
+    assert finding.engine_position == len(turns[2].prompt_ids)
+    assert finding.engine_ids[-len(turns[2].completion.ids) :] == tuple(turns[2].completion.ids.tolist())
+
+
+TWO = [
+    turn(0, "<u> a <a>", "ls <e>"),
+    turn(1, "<u> a <a> ls <e> <t> b <a>", "a <e>", start=4, cached=4),
+]
 EDGE = [turn(0, "<u> a <a>", "ls <e>"), turn(1, "<u> a <a> ls <t> b <a>", "a <e>", start=4, cached=4)]
 """The template dropped <e>, so that no turn captured its row: position 4 of the stream."""
 SAME_TEXT = [
@@ -261,7 +292,7 @@ def test_a_prompt_in_which_nothing_was_sampled_is_audited_too():
 def test_findings_are_bounded_and_the_worst_come_first(trial):
     turns, trajectory = trial
     one = audit(turns, [edited(edited(trajectory, "token_ids", 4, 77), "logprobs", 7, -0.5)], "a")
-    assert [finding.kind for finding in one.findings] == [Kind.TOKEN, Kind.LOGPROB, Kind.CONTEXT, Kind.CONTEXT]
+    assert [finding.kind for finding in one.findings] == [Kind.TOKEN, Kind.LOGPROB, Kind.CONTEXT]
     many = sum([audit(turns, [edited(trajectory, "token_ids", 0, 77)], f"t{i}") for i in range(30)], one)
     assert len(many.findings) == WORST
     assert [finding.trial for finding in many.findings[:2]] == ["a", "a"]
