@@ -233,7 +233,12 @@ def _tags(record: Run) -> dict[str, str]:
 
 def _identity(record: Run) -> dict[str, str]:
     """What the files of a run's trials say whose they are."""
-    return {"run": record.folder.name, "run_digest": record.run_digest, "seed": str(record.seed)}
+    return {
+        "run": record.folder.name,
+        "started": str(record.started),
+        "run_digest": record.run_digest,
+        "seed": str(record.seed),
+    }
 
 
 def _is_interruption(error: BaseException) -> bool:

@@ -27,7 +27,10 @@ class TrajectoryStore:
         self._spec, self._identity, self._say = spec, dict(identity), say
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="trajectories")
         self._write: Future[str] | None = None
-        remove_interrupted(run / FOLDER)
+        try:
+            remove_interrupted(run / FOLDER)
+        except OSError as error:
+            say(f"warning: what was left half written in {run / FOLDER} can't be removed: {error}")
 
     def store(self, purpose: str, step: int, trials: Sequence[Trial], always: bool = False) -> None:
         """Writes the trials of a batch where it's due, or `always`, and removes what isn't kept any more. Returns at once, unless
@@ -64,7 +67,7 @@ class TrajectoryStore:
                 for trial in trials:
                     writer.add(_stored(trial))
             self._prune()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, MemoryError) as error:
             return f"warning: the trials of {purpose} batch {step} aren't kept in {path.parent}: {error}; the run goes on without"
         return ""
 

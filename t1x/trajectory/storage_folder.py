@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = "trajectories"
-_NAME = re.compile(r"(warmup|train)-(\d+)\.parquet")
+_NAME = re.compile(r"(warmup|train)-(0|[1-9][0-9]*)\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,24 @@ class BatchFile:
         """`train-12`."""
         return self.path.stem
 
+    @property
+    def identity(self) -> dict[str, str]:
+        """What the file's header says of it."""
+        return {"purpose": self.purpose, "step": str(self.step)}
+
 
 def batch_path(run: Path, purpose: str, step: int) -> Path:
     """The file of a batch in the folder of a run."""
     return run / FOLDER / f"{purpose}-{step}.parquet"
 
 
+def batch_file(path: Path) -> BatchFile | None:
+    """The batch whose place a path is; None for any other path."""
+    name = _NAME.fullmatch(path.name)
+    return BatchFile(path, name[1], int(name[2])) if name and path.absolute().parent.name == FOLDER else None
+
+
 def batch_files(run: Path) -> list[BatchFile]:
     """Those that are there, in the order in which a run makes them."""
-    found = [(path, _NAME.fullmatch(path.name)) for path in (run / FOLDER).glob("*.parquet")]
-    files = [BatchFile(path, name[1], int(name[2])) for path, name in found if name]
-    return sorted(files, key=lambda each: (each.purpose != "warmup", each.step))
+    found = [batch_file(path) for path in (run / FOLDER).glob("*.parquet") if path.is_file()]
+    return sorted((file for file in found if file), key=lambda each: (each.purpose != "warmup", each.step))

@@ -13,7 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from t1x.trajectory.storage_header import KEY, Header, damaged, unsealed
+from t1x.trajectory.storage_folder import batch_file
+from t1x.trajectory.storage_header import KEY, Header, TrialFileError, damaged, unsealed
 from t1x.trajectory.storage_row import from_row
 from t1x.trajectory.storage_summary import SUMMARY_COLUMNS, TrialSummary, summary_of
 from t1x.trajectory.storage_table import SCHEMA, Row, checksum, from_table
@@ -35,8 +36,8 @@ def read_trials(path: Path) -> Iterator[StoredTrial]:
                 digest.update(row["checksum"])
                 yield _trial(path, count, row)
                 count += 1
-        if count != header.trials or digest.hexdigest() != header.digest:
-            raise damaged(path, f"it has {count} rows, but not the {header.trials} that were written")
+        if digest.hexdigest() != header.digest:
+            raise damaged(path, f"its {count} rows aren't those that were written")
 
 
 def read_trial(path: Path, trial_id: str) -> StoredTrial | None:
@@ -64,17 +65,16 @@ def read_summaries(path: Path) -> list[TrialSummary]:
     `FileNotFoundError`."""
     with _opened(path) as (file, _):
         groups = (_rows(path, file, group, list(SUMMARY_COLUMNS)) for group in range(file.num_row_groups))
-        return [summary_of(row) for rows in groups for row in rows]
+        with _readable(path, "its rows"):
+            return [summary_of(row) for rows in groups for row in rows]
 
 
 def _trial(path: Path, index: int, row: Row) -> StoredTrial:
     where = f"row {index} (trial {row['id']!r})"
     if checksum(row) != row["checksum"]:
         raise damaged(path, f"{where} has changed since it was written")
-    try:
+    with _readable(path, where):
         return from_row(row)
-    except ValueError as error:
-        raise damaged(path, f"{where}: {error}") from error
 
 
 def _rows(path: Path, file: pq.ParquetFile, group: int, columns: list[str] | None = None, at: int | None = None) -> list[Row]:
@@ -94,6 +94,14 @@ def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, Header]]:
         header = unsealed(path, (file.metadata.metadata or {}).get(KEY))
         if not file.schema_arrow.remove_metadata().equals(SCHEMA):
             raise damaged(path, "its columns have changed")
+        if file.metadata.num_rows != header.trials:
+            raise damaged(path, f"it has {file.metadata.num_rows} rows, but not the {header.trials} that were written")
+        own = batch_file(path)
+        if own and (said := {**own.identity, **header.identity}) != {**said, **own.identity}:
+            raise TrialFileError(
+                f"{path} holds the trials of {said['purpose']} batch {said['step']}, not of {own.purpose} batch {own.step}; remove "
+                f"it from there"
+            )
         yield file, header
 
 
@@ -101,6 +109,8 @@ def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, Header]]:
 def _readable(path: Path, what: str) -> Iterator[None]:
     try:
         yield
+    except TrialFileError:
+        raise
     except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, OverflowError) as error:
         raise damaged(
             path, f"{what} can't be read ({str(error).splitlines()[0] if str(error) else type(error).__name__})"

@@ -7,6 +7,7 @@ Invariants:
   rows of a trajectory are those of its turns.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from t1x.trajectory.prefix import common_prefix
 from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
 from t1x.trajectory.storage_check import check
-from t1x.trajectory.storage_copies import Copies, Rows, find_copies
+from t1x.trajectory.storage_copies import Copies, Rows, alike, find_copies
 from t1x.trajectory.storage_table import Row, frozen
 from t1x.trajectory.stored import StoredTrial
 
@@ -30,8 +31,7 @@ def to_row(trial: StoredTrial, routing: bool = True) -> Row:
     if not routing:
         trial = _without_routing(trial)
     check(trial)
-    captured = [turn.completion.routing for turn in trial.turns]
-    source = _joined(captured)
+    copies = find_copies(trial.turns, trial.trajectories)
     return {
         "id": trial.id,
         "task": trial.task,
@@ -39,7 +39,7 @@ def to_row(trial: StoredTrial, routing: bool = True) -> Row:
         "reward": None if trial.reward is None else float(trial.reward),
         "resolved": None if trial.resolved is None else bool(trial.resolved),
         "turns": list(_turn_rows(trial.turns)),
-        "trajectories": [_trajectory_row(each, source) for each in trial.trajectories],
+        "trajectories": [_trajectory_row(each, own) for each, own in zip(trial.trajectories, copies, strict=True)],
     }
 
 
@@ -129,8 +129,7 @@ def _rendered(row: Row, before: RenderedPrompt | None, prompt: npt.NDArray[np.in
     return RenderedPrompt(encoded, (answer[0], answer[1]) if answer else None)
 
 
-def _trajectory_row(trajectory: Trajectory, source: Rows) -> Row:
-    copies = find_copies(trajectory.routed_experts, source)
+def _trajectory_row(trajectory: Trajectory, copies: Copies) -> Row:
     spans = [(span.start, span.stop, span.version) for span in trajectory.versions]
     return {
         "token_ids": trajectory.token_ids,
@@ -146,11 +145,12 @@ def _trajectory_row(trajectory: Trajectory, source: Rows) -> Row:
 
 
 def _trajectory(row: Row, source: Rows) -> Trajectory:
+    copies, due = Copies(row["routing_parts"].reshape(-1, 2), _experts(row["routing"])), max(0, len(row["token_ids"]) - 1)
     return Trajectory(
         token_ids=row["token_ids"],
         loss_mask=row["loss_mask"],
         logprobs=row["logprobs"],
-        routed_experts=frozen(Copies(row["routing_parts"].reshape(-1, 2), _experts(row["routing"])).rows(source)),
+        routed_experts=frozen(copies.rows(source, due)),
         versions=tuple(VersionSpan(*span) for span in row["versions"].reshape(-1, 3).tolist()),
         boundaries=tuple(Boundary(name) for name in row["boundaries"]),
         temperature=row["temperature"],
@@ -167,13 +167,15 @@ def _experts(row: Row) -> Rows:
     dtypes = {1: np.uint8, 2: np.uint16}
     if row["bytes"] not in dtypes:
         raise ValueError(f"experts have {row['bytes']} bytes each, not 1 or 2")
-    return np.frombuffer(row["data"], dtypes[row["bytes"]]).reshape(row["rows"], row["layers"], row["k"])
+    shape, data = (row["rows"], row["layers"], row["k"]), np.frombuffer(row["data"], np.uint8)
+    if min(shape) < 0 or math.prod(shape) * row["bytes"] != len(data):
+        raise ValueError(f"experts [rows, layers, k] = {list(shape)} of {row['bytes']} bytes aren't {len(data)} bytes")
+    return data.view(dtypes[row["bytes"]]).reshape(shape)
 
 
 def _joined(captured: list[Rows]) -> Rows:
     """All rows that turns captured, one after the other; none where they don't look alike, as those of no trajectory can then."""
-    alike = len({(each.shape[1:], each.dtype) for each in captured}) == 1
-    return np.concatenate(captured) if alike else np.empty((0, 0, 0), np.uint8)
+    return np.concatenate(captured) if alike(captured) else np.empty((0, 0, 0), np.uint8)
 
 
 def _without_routing(trial: StoredTrial) -> StoredTrial:

@@ -4,17 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from t1x.config.names import closest
-from t1x.trajectory.storage_folder import BatchFile, batch_files
+from t1x.text.visible import legible
+from t1x.trajectory.storage_folder import FOLDER, BatchFile, batch_files
 from t1x.trajectory.storage_header import TrialFileError
-from t1x.trajectory.storage_reader import read_ids
+from t1x.trajectory.storage_reader import read_header, read_ids
 
 
 def stored_batches(run: Path, step: str | None = None) -> list[BatchFile]:
     """The files of a run's batches, in order; of one alone where a step is given, as `12` or `warmup-0`. Raises `ValueError` where
-    there is none."""
+    there is none, and where some are another run's."""
     files = batch_files(run)
     if not files:
         raise ValueError(f"{run} has kept no trials; StoredTrajectories says which are kept")
+    _check_of_one_run(run, files)
     if step is None:
         return files
     wanted = f"train-{step}" if step.isdigit() else step
@@ -22,6 +24,23 @@ def stored_batches(run: Path, step: str | None = None) -> list[BatchFile]:
     if not chosen:
         raise ValueError(f"{run} has kept no batch {wanted}; it has {told(files)}")
     return chosen
+
+
+def _check_of_one_run(run: Path, files: list[BatchFile]) -> None:
+    """By when it was started, which is the same after it was renamed and when it was gone on with as another experiment."""
+    owners: dict[str, list[BatchFile]] = {}
+    names: dict[str, str] = {}
+    for file in files:
+        try:
+            said = read_header(file.path).identity
+        except TrialFileError:  # whoever reads it tells
+            continue
+        if "started" in said:
+            owners.setdefault(said["started"], []).append(file)
+            names[said["started"]] = said.get("run", "")
+    if len(owners) > 1:
+        listed = "; ".join(f"{told(own)} of {names[started]}" for started, own in owners.items())
+        raise ValueError(legible(f"{run / FOLDER} holds trials of several runs ({listed}); remove those that aren't this run's"))
 
 
 def find_trial(run: Path, trial: str, step: str | None, warn: Callable[[str], None]) -> BatchFile:

@@ -14,62 +14,70 @@ import pyarrow as pa
 
 Row = dict[str, Any]
 
-_IDS, _NUMBERS = pa.list_(pa.int32()), pa.list_(pa.int64())
-_EXPERTS = pa.struct(
-    [("rows", pa.int64()), ("layers", pa.int64()), ("k", pa.int64()), ("bytes", pa.int64()), ("data", pa.large_binary())]
+
+def _struct(*fields: pa.Field | tuple[str, pa.DataType]) -> pa.DataType:
+    return pa.struct([_field(each) for each in fields])
+
+
+def _list(of: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", of, nullable=False))
+
+
+def _field(field: pa.Field | tuple[str, pa.DataType]) -> pa.Field:
+    """One that always has a value, unless it's a field already."""
+    return field if isinstance(field, pa.Field) else pa.field(*field, nullable=False)
+
+
+_IDS, _NUMBERS = _list(pa.int32()), _list(pa.int64())
+_EXPERTS = _struct(
+    ("rows", pa.int64()), ("layers", pa.int64()), ("k", pa.int64()), ("bytes", pa.int64()), ("data", pa.large_binary())
 )
-_RENDERED = pa.struct(
-    [
-        ("kept_text", pa.int64()),
-        ("text", pa.large_binary()),
-        ("kept_ids", pa.int64()),
-        ("ids", _IDS),
-        ("kept_starts", pa.int64()),
-        ("starts", _IDS),
-        ("answer", _NUMBERS),
-    ]
+_RENDERED = _struct(
+    ("kept_text", pa.int64()),
+    ("text", pa.large_binary()),
+    ("kept_ids", pa.int64()),
+    ("ids", _IDS),
+    ("kept_starts", pa.int64()),
+    ("starts", _IDS),
+    ("answer", _NUMBERS),
 )
-_TURN = pa.struct(
-    [
-        ("index", pa.int64()),
-        ("kept", pa.int64()),
-        ("prompt_ids", _IDS),
-        ("ids", _IDS),
-        ("logprobs", pa.list_(pa.float32())),
-        ("routing", _EXPERTS),
-        ("routing_start", pa.int64()),
-        ("cached_tokens", pa.int64()),
-        ("placeholder_tokens", pa.int64()),
-        ("finish_reason", pa.string()),
-        ("version", pa.int64()),
-        ("temperature", pa.float64()),
-        ("restarted", pa.bool_()),
-        ("rendered", _RENDERED),
-    ]
+_TURN = _struct(
+    ("index", pa.int64()),
+    ("kept", pa.int64()),
+    ("prompt_ids", _IDS),
+    ("ids", _IDS),
+    ("logprobs", _list(pa.float32())),
+    ("routing", _EXPERTS),
+    ("routing_start", pa.int64()),
+    ("cached_tokens", pa.int64()),
+    ("placeholder_tokens", pa.int64()),
+    ("finish_reason", pa.string()),
+    ("version", pa.int64()),
+    ("temperature", pa.float64()),
+    ("restarted", pa.bool_()),
+    pa.field("rendered", _RENDERED),
 )
-_TRAJECTORY = pa.struct(
-    [
-        ("token_ids", _IDS),
-        ("loss_mask", pa.list_(pa.bool_())),
-        ("logprobs", pa.list_(pa.float32())),
-        ("routing", _EXPERTS),
-        ("routing_parts", _NUMBERS),
-        ("versions", _NUMBERS),
-        ("boundaries", pa.list_(pa.string())),
-        ("temperature", pa.float64()),
-        ("substituted_rows", _NUMBERS),
-    ]
+_TRAJECTORY = _struct(
+    ("token_ids", _IDS),
+    ("loss_mask", _list(pa.bool_())),
+    ("logprobs", _list(pa.float32())),
+    ("routing", _EXPERTS),
+    ("routing_parts", _NUMBERS),
+    ("versions", _NUMBERS),
+    ("boundaries", _list(pa.string())),
+    ("temperature", pa.float64()),
+    ("substituted_rows", _NUMBERS),
 )
 SCHEMA = pa.schema(
     [
-        ("id", pa.string()),
-        ("task", pa.string()),
-        ("ended_by", pa.string()),
-        ("reward", pa.float64()),
-        ("resolved", pa.bool_()),
-        ("turns", pa.list_(_TURN)),
-        ("trajectories", pa.list_(_TRAJECTORY)),
-        ("checksum", pa.binary()),
+        _field(("id", pa.string())),
+        _field(("task", pa.string())),
+        _field(("ended_by", pa.string())),
+        pa.field("reward", pa.float64()),
+        pa.field("resolved", pa.bool_()),
+        _field(("turns", _list(_TURN))),
+        _field(("trajectories", _list(_TRAJECTORY))),
+        _field(("checksum", pa.binary())),
     ]
 )
 """`kept` ids of a turn's prompt are the first ones of the turn before (its prompt and completion), `prompt_ids` those that follow;

@@ -8,7 +8,8 @@ Any Parquet reader opens the files; `storage_table.SCHEMA` says what the columns
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,14 +38,7 @@ class TrialWriter:
         self._path, self._identity, self._routing = path, dict(identity), routing
         path.parent.mkdir(parents=True, exist_ok=True)
         self._draft = path.with_name(f"{WRITING}{path.name}")
-        self._file = pq.ParquetWriter(
-            self._draft,
-            SCHEMA,
-            compression="zstd",
-            use_dictionary=["id", "task", "ended_by"],
-            write_statistics=False,
-            write_page_checksum=True,
-        )
+        self._file = _opened(self._draft)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._ids: set[str] = set()
@@ -58,10 +52,8 @@ class TrialWriter:
         room."""
         if trial.id in self._ids:
             raise ValueError(f"two trials of {self._path.name} have the id {trial.id}")
-        try:
+        with _storable(f"trial {trial.id}"):
             table = to_table([to_row(trial, self._routing)])
-        except ValueError as error:
-            raise ValueError(f"trial {trial.id} can't be stored: {error}") from error
         self._ids.add(trial.id)
         self._digest.update(table["checksum"][0].as_py())
         self._pending.append(table)
@@ -75,21 +67,49 @@ class TrialWriter:
                 self._flush()
                 header = Header(self._identity, self._routing, len(self._ids), self._digest.hexdigest())
                 self._file.add_key_value_metadata({KEY: header.sealed()})
-            self._file.close()
-            if error is None:
+                self._file.close()
                 sync(self._draft)
                 self._draft.replace(self._path)
                 sync(self._path.parent)
         finally:
+            with suppress(Exception):  # what went wrong before is what is told
+                self._file.close()
             self._draft.unlink(missing_ok=True)
 
     def _flush(self) -> None:
         if self._pending:
-            self._file.write_table(pa.concat_tables(self._pending))
+            with _storable(f"{len(self._pending)} trials"):
+                self._file.write_table(pa.concat_tables(self._pending))
         self._pending, self._pending_bytes = [], 0
 
 
+@contextmanager
+def _storable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        raise ValueError(f"{what} can't be stored: {error}") from error
+
+
+def _opened(draft: Path) -> pq.ParquetWriter:
+    if draft.is_dir():
+        raise IsADirectoryError(f"{draft} is a folder; remove it")
+    try:
+        return pq.ParquetWriter(
+            draft,
+            SCHEMA,
+            compression="zstd",
+            use_dictionary=["id", "task", "ended_by"],
+            write_statistics=False,
+            write_page_checksum=True,
+        )
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
 def remove_interrupted(folder: Path) -> None:
-    """Removes what a killed process left half written."""
+    """Removes files that a killed process left half written."""
     for left in folder.glob(f"{WRITING}*"):
-        left.unlink()
+        if not left.is_dir():
+            left.unlink()

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,31 @@ def test_what_can_not_be_written_is_said_and_the_run_goes_on(tmp_path: Path) -> 
     assert said[-1].endswith("the run goes on without")
 
 
+def test_a_trial_that_can_not_be_written_is_said_too(tmp_path: Path) -> None:
+    said: list[str] = []
+    storing, sound = store(tmp_path, said), trial("b")
+    huge = replace(sound.turns[0], completion=replace(sound.turns[0].completion, version=2**63))
+    storing.store("train", 1, [replace(sound, turns=(huge,))])
+    storing.store("train", 2, [sound])
+    storing.close()
+    (warning,) = said
+    assert warning.startswith("warning: the trials of train batch 1 aren't kept in ")
+    assert "trial b can't be stored: Python int too large" in warning
+    assert kept(tmp_path) == ["train-2"]
+
+
+def test_folders_in_the_way_are_left_and_said(tmp_path: Path) -> None:
+    for name in (f"{WRITING}train-1.parquet", "train-2.parquet"):
+        (tmp_path / "trajectories" / name).mkdir(parents=True)
+    said: list[str] = []
+    assert stored_all(tmp_path, said, steps=3, last=1) == ["train-3"]
+    assert [warning.partition(" aren't")[0] for warning in said] == [f"warning: the trials of train batch {n}" for n in (1, 2)]
+    assert all("directory" in warning or "is a folder" in warning for warning in said)
+    assert sorted(path.name for path in (tmp_path / "trajectories").iterdir()) == [
+        f"{WRITING}train-1.parquet", "train-2.parquet", "train-3.parquet"
+    ]  # fmt: skip
+
+
 def test_a_full_disk_leaves_the_older_ones(tmp_path: Path) -> None:
     assert stored_all(tmp_path, steps=0) == ["warmup-0", "warmup-1"]
     code = f"""
@@ -188,11 +214,20 @@ said = []
 storing = store(Path({str(tmp_path)!r}), said)
 storing.store("train", 1, [trial("a", tokens=40_000)])
 storing.store("train", 2, [trial("b")])
+storing.finish()
+left = sorted(Path({str(tmp_path)!r}, "trajectories").glob("{WRITING}*"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 20_000))
+storing.store("train", 3, [trial("c")])
 storing.close()
-print(said)
+left += sorted(Path({str(tmp_path)!r}, "trajectories").glob("{WRITING}*"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+print(said, "left:", left)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=True)
     assert "the trials of train batch 1 aren't kept" in done.stdout
     assert "File too large" in done.stdout
+    assert "the trials of train batch 3 aren't kept" in done.stdout
+    assert "left: []" in done.stdout
+    assert not done.stderr
     assert kept(tmp_path) == ["warmup-0", "warmup-1", "train-2"]
     assert not list((tmp_path / "trajectories").glob(f"{WRITING}*"))

@@ -24,7 +24,7 @@ def text(random: np.random.Generator) -> str:
 
 
 def ids(random: np.random.Generator, n: int) -> np.ndarray:
-    return random.integers(-(2**31), 2**31 - 1, n, np.int32)
+    return random.integers(0, 2**31 - 1, n, np.int32, endpoint=True)
 
 
 def floats(random: np.random.Generator, n: int) -> np.ndarray:
@@ -78,7 +78,7 @@ def stream(random: np.random.Generator, layout: tuple[int, int, Any], rows: np.n
         versions=tuple(VersionSpan(int(a), int(b), int(random.integers(2**40))) for a, b in pairwise(cuts)),
         boundaries=tuple(list(Boundary)[code] for code in random.integers(0, len(Boundary), random.integers(1, 4))),
         temperature=float(random.random() + 0.1),
-        substituted_rows=tuple(random.integers(0, n - 1, random.integers(1, 4)).tolist()),
+        substituted_rows=tuple(np.unique(random.integers(0, n - 1, random.integers(1, 4))).tolist()),
     )
 
 
