@@ -125,7 +125,7 @@ class SlowStitcher:
                 if turn.rendered and turn.rendered.answer:
                     starts = [*turn.rendered.encoded.starts.tolist(), len(turn.rendered.encoded.text)]
                     begin, end = turn.rendered.answer
-                    if starts[len(p) - s] < begin or (u and starts[skipped] < end):
+                    if starts[len(p) - s] < begin or (u and starts[skipped] < min(end, starts[-1])):
                         return self.by_text(turn, prompt)
                 return "edge", skipped, skipped - 1 if a and (u == 0 or repeated) else None
         return self.by_text(turn, prompt)
