@@ -75,7 +75,7 @@ class Rollouts:
         self._assembly.stored.store(purpose, step, _shown(rolled), always=broken)
         if broken:
             raise StitchingError(
-                f"{purpose} rollout {step}: {found.violations} positions aren't what their turns captured, as "
+                f"{purpose} rollout {step}: {found.violations} positions or labels aren't what their turns captured, as "
                 f"{type(campaign.stitcher).__name__} stitched them. {found.findings[0]}. `t1x audit {self._assembly.stored.run}` "
                 f"shows these trials"
             )

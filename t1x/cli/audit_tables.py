@@ -37,7 +37,8 @@ def summary(batches: Sequence[BatchAudit], audits: Sequence[Audit], stitcher: st
     elif whole.violations:
         yield Text(
             f"{whole.own_turn_violations} loss positions, {whole.misplaced_rows} routing rows of context and "
-            f"{whole.cached_differences} cached rows aren't what was captured: {stitcher} must leave none",
+            f"{whole.cached_differences} cached rows aren't what was captured, {whole.wrong_labels} temperatures and boundaries "
+            f"aren't what streams say: {stitcher} must leave none",
             style="bold red",
         )
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from t1x.trajectory.records import Trajectory, Turn
+from t1x.trajectory.records import Boundary, Trajectory, Turn
 
 Span = tuple[int, int]
 """[start, stop)"""
@@ -52,6 +52,51 @@ def loss_spans(mask: npt.NDArray[np.bool_], sampled: list[int]) -> list[Span | N
     return None
 
 
+def places(turns: Sequence[Turn], labels: Sequence[Boundary | None], spans: Sequence[Span | None], end: int) -> list[Span | None]:
+    """The spans, with those of turns that sampled nothing where these can be told: such a turn stands where its prompt ends in its
+    stream of `end` positions. At the end, or with all of the prompt where it's the stream's first. Behind an exact boundary it
+    follows from where the turn before ends; before an exact one or an edge, from where the next turn begins: what that one adds is
+    what its prompt doesn't have in common with this one. What can't be because of what stands around it is moved between them."""
+    found = list(spans)
+
+    def put(number: int, at: int) -> None:
+        low = max((span[1] for span in found[:number] if span is not None), default=0)
+        high = min((span[0] for span in found[number + 1 :] if span is not None), default=end)
+        at = min(max(at, low), high)
+        found[number] = at, at
+
+    for number, turn in enumerate(turns):
+        before = found[number - 1] if number else None
+        if found[number] is not None:
+            continue
+        if number == len(turns) - 1:
+            put(number, end)
+        elif number == 0:
+            put(number, len(turn.prompt_ids))
+        elif before is not None and labels[number] is Boundary.EXACT:
+            last = turns[number - 1]
+            put(number, before[1] + len(turn.prompt_ids) - len(last.prompt_ids) - len(last.completion.ids))
+    for number in reversed(range(len(turns) - 1)):
+        behind = found[number + 1]
+        if found[number] is None and behind is not None and labels[number + 1] in (Boundary.EXACT, Boundary.EDGE):
+            prompt = turns[number + 1].prompt_ids
+            put(number, behind[0] - len(prompt) + common_prefix(turns[number].prompt_ids, prompt))
+    return found
+
+
+def rows_without_capture(spans: Sequence[Span | None], labels: Sequence[Boundary | None]) -> set[int] | None:
+    """Rows of a stream that no turn may have captured: the last of each turn that isn't continued exactly, or that added nothing to
+    the stream, which then ends with an id of the turn before. None where nobody can tell where turns end."""
+    ends = [span[1] for span in spans if span is not None]
+    if len(ends) < len(spans):
+        return None
+    return {
+        end - 1
+        for number, end in enumerate(ends[:-1])
+        if labels[number + 1] is not Boundary.EXACT or (number > 0 and ends[number - 1] == end)
+    }
+
+
 def aligned(stream: npt.NDArray[np.int32], sampled: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Positions of a loss run and the offsets of sampled ids that go with them: all where they are equally many, else their common
     beginning and end."""
@@ -85,7 +130,7 @@ def first_difference(turns: Sequence[Turn], stream: Trajectory) -> tuple[Turn, i
     return turns[-1], int(differs.argmax()) if differs.any() else n
 
 
-def turn_at(turns: Sequence[Turn], spans: Sequence[Span | None], position: int) -> Turn:
-    """The turn that a position came with."""
+def turn_at(turns: Sequence[Turn], spans: Sequence[Span | None], position: int) -> Turn | None:
+    """The turn that a position came with; None where there is no turn."""
     behind = (turn for turn, span in zip(turns, spans, strict=True) if span is not None and position < span[1])
-    return next(behind, turns[-1])
+    return next(behind, turns[-1] if turns else None)

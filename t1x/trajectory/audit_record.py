@@ -33,6 +33,8 @@ class Audit:
     """Routing rows of context positions that were captured for no such token, or substituted against Eq. 14."""
     cached_differences: int = 0
     """Routing rows served from a cache that aren't those captured before (invariant 2)."""
+    wrong_labels: int = 0
+    """What streams say of turns as a whole and isn't so: their temperature, their boundaries and how many these are."""
     recomputed_rows: int = 0
     """Routing rows that a later turn captured again (evicted caches), for positions that it didn't sample."""
     recomputed_differences: int = 0
@@ -63,7 +65,7 @@ class Audit:
     @property
     def violations(self) -> int:
         """What a faithful stitcher and a sound engine leave none of."""
-        return self.own_turn_violations + self.misplaced_rows + self.cached_differences
+        return self.own_turn_violations + self.misplaced_rows + self.cached_differences + self.wrong_labels
 
     def metrics(self) -> dict[str, float]:
         """Everything above as `fidelity/*`."""
@@ -74,6 +76,7 @@ class Audit:
             "substituted_rows",
             "misplaced_rows",
             "cached_differences",
+            "wrong_labels",
             "recomputed_rows",
             "recomputed_differences",
         )

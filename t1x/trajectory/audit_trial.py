@@ -13,12 +13,15 @@ from t1x.trajectory.audit_alignment import (
     first_difference,
     lengths_agree,
     loss_spans,
+    places,
+    rows_without_capture,
     turn_at,
     turns_of,
     versions_of,
 )
 from t1x.trajectory.audit_detail import detail, engine_ids, rows_detail
 from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, gathered, worst
+from t1x.trajectory.audit_labels import label_of, wrong_labels
 from t1x.trajectory.audit_record import Audit
 from t1x.trajectory.audit_rows import rows_of_loss_positions, rows_of_tokens
 from t1x.trajectory.audit_session import AuditedSession
@@ -35,18 +38,34 @@ class TrialAudit:
         self._findings: list[Finding] = []
         session = AuditedSession()
         *parts, left = turns_of(turns, trajectories)
-        for own, stream in zip(parts, trajectories, strict=True):
-            self._audit_stream(own, stream, session)
+        before: Turn | None = None
+        for index, (own, stream) in enumerate(zip(parts, trajectories, strict=True)):
+            self._audit_labels(own, before, stream)
+            self._audit_stream(own, stream, session, first=index == 0)
+            before = own[-1] if own else before
+        extra = sum(self._boundaries.values()) - max(0, len(turns) - 1)
+        if extra > 0:
+            self._label(Kind.BOUNDARY, turns[-1] if turns else None, f"{extra} boundaries more than one a turn after the first")
         for turn in left:
             self._missing(turn, None, 0, len(turn.prompt_ids), len(turn.completion.ids))
+            if trajectories and not len(turn.completion.ids):
+                self._label(Kind.BOUNDARY, turn, "no stream has a boundary for this turn")
 
     def found(self) -> Audit:
         """Counts and the worst findings."""
         return Audit(**self._counts, boundaries=self._boundaries, findings=worst(gathered(self._findings)))
 
-    def _audit_stream(self, turns: Sequence[Turn], stream: Trajectory, session: AuditedSession) -> None:
-        n = len(stream.token_ids)
+    def _audit_labels(self, turns: Sequence[Turn], before: Turn | None, stream: Trajectory) -> None:
         self._boundaries.update(stream.boundaries)
+        for kind, turn, said in wrong_labels(turns, before, stream):
+            self._label(kind, turn, said)
+
+    def _label(self, kind: Kind, turn: Turn | None, said: str) -> None:
+        self._count(wrong_labels=1)
+        self._report(kind, turn, None, 0, 0, 1, said)
+
+    def _audit_stream(self, turns: Sequence[Turn], stream: Trajectory, session: AuditedSession, *, first: bool) -> None:
+        n = len(stream.token_ids)
         self._count(positions=n, substituted_rows=len(stream.substituted_rows))
         self._count(placeholder_tokens=sum(turn.placeholder_tokens for turn in turns))
         sampled = [len(turn.completion.ids) for turn in turns]
@@ -54,21 +73,22 @@ class TrialAudit:
         if spans is None:
             self._undivided(turns, stream, int(np.count_nonzero(stream.loss_mask)), sum(sampled))
             return
+        labels = [label_of(number, stream, first=first) for number in range(len(turns))]
+        spans = places(turns, labels, spans, n)
         self._loose_logprobs(turns, stream, spans)
-        self._substitutions(turns, stream, spans)
+        self._substitutions(turns, stream, spans, labels)
         versions = versions_of(stream)
         behind, placed = 0, True  # where the turn before ended in the stream, and whether that is known
-        for number, (turn, span) in enumerate(zip(turns, spans, strict=True)):
-            span = span or _place_of_nothing(turns, number, stream, behind if placed else None)
-            if span is None:
-                placed = False
-                session.follow(turn)
-                continue
+        for turn, span in zip(turns, spans, strict=True):
             again = session.follow(turn)
             self._count(recomputed_rows=again.recomputed, recomputed_differences=again.differing)
             if again.served_differently:
-                self._report(Kind.CACHED, turn, stream, span[0], 0, again.served_differently, again.detail)
+                at = behind if span is None else span[0]
+                self._report(Kind.CACHED, turn, stream, at, 0, again.served_differently, again.detail)
                 self._count(cached_differences=again.served_differently)
+            if span is None:
+                placed = False
+                continue
             self._audit_own(turn, stream, span, versions)
             self._audit_context(turn, stream, span, behind, session, placed)
             behind, placed = span[1], True
@@ -133,18 +153,19 @@ class TrialAudit:
         """Rows from the last position of the turn before on, up to the one that predicts this turn's first token."""
         prompt = turn.prompt_ids
         shift = len(prompt) - start
-        first = max(behind - 1, 0, -shift)
-        rows = slice(first, start - 1)
-        if first >= start - 1 or not stream.routed_experts.size:
+        begin = max(behind - 1, 0)
+        first = max(begin, -shift)
+        if begin >= start - 1 or not stream.routed_experts.size:
             return
         captured = session.rows(first + shift, start - 1 + shift)
-        wrong = rows_of_tokens(stream, rows, captured, prompt[first + shift : len(prompt) - 1])
+        wrong = np.ones(start - 1 - begin, np.bool_)  # before `first` there are more positions than the prompt has
+        wrong[first - begin :] = rows_of_tokens(stream, slice(first, start - 1), captured, prompt[first + shift : len(prompt) - 1])
         declared = np.array(stream.substituted_rows, np.int64)
-        declared = declared[(declared >= first) & (declared < start - 1)]
-        wrong[declared - first] = False
+        declared = declared[(declared >= begin) & (declared < start - 1)]
+        wrong[declared - begin] = False
         if wrong.any():
-            at = first + int(wrong.argmax())
-            captured_row = None if captured is None else captured[at - first]
+            at = begin + int(wrong.argmax())
+            captured_row = None if captured is None or at < first else captured[at - first]
             self._count(misplaced_rows=int(np.count_nonzero(wrong)))
             said = rows_detail(stream.routed_experts[at], captured_row)
             self._report(Kind.ROW, turn, stream, at, at + shift, int(np.count_nonzero(wrong)), said)
@@ -158,17 +179,24 @@ class TrialAudit:
             said = f"context has {stream.logprobs[at]:.6g}"
             self._report(Kind.LOGPROB, turn, stream, at, at, int(np.count_nonzero(loose)), said)
 
-    def _substitutions(self, turns: Sequence[Turn], stream: Trajectory, spans: Sequence[Span | None]) -> None:
+    def _substitutions(
+        self, turns: Sequence[Turn], stream: Trajectory, spans: Sequence[Span | None], labels: Sequence[Boundary | None]
+    ) -> None:
         """Eq. 14 for every row that is said to be substituted."""
-        for row in stream.substituted_rows:
-            inside = 0 < row < len(stream.routed_experts)
-            if (
-                inside
-                and not stream.loss_mask[row + 1]
-                and np.array_equal(stream.routed_experts[row], stream.routed_experts[row - 1])
-            ):
+        rows, lacking = stream.routed_experts, rows_without_capture(spans, labels)
+        for row, times in Counter(stream.substituted_rows).items():
+            if not 0 <= row < len(rows):
+                why = f"isn't one of the {len(rows)} rows"
+            elif times > 1:
+                why = f"is named {times} times"
+            elif stream.loss_mask[row + 1]:
+                why = "predicts a loss token"
+            elif row == 0 or not np.array_equal(rows[row], rows[row - 1]):
+                why = "doesn't repeat the row before it"
+            elif lacking is not None and row not in lacking:
+                why = "isn't the last of a turn that isn't continued exactly"
+            else:
                 continue
-            why = "predicts a loss token" if inside and stream.loss_mask[row + 1] else "doesn't repeat the row before it"
             self._count(misplaced_rows=1)
             self._report(Kind.ROW, turn_at(turns, spans, row), stream, row, row, 1, f"a substituted row {why}")
 
@@ -187,19 +215,3 @@ class TrialAudit:
         ids = () if stream is None else tuple(stream.token_ids[max(0, at - BEFORE) : at + AFTER].tolist())
         engine, number = (engine_ids(turn, engine_at), turn.index) if turn else ((), -1)
         self._findings.append(Finding(kind, self._trial, number, at, count, ids, engine, engine_at, said))
-
-
-def _place_of_nothing(turns: Sequence[Turn], number: int, stream: Trajectory, behind: int | None) -> Span | None:
-    """Where a turn that sampled nothing stands: at the end of its prompt. Known where nothing comes behind it, where it's the
-    stream's first, or where its prompt continues exactly the turn before, which ends at `behind` if anybody knows."""
-    prompt = turns[number].prompt_ids
-    if number == len(turns) - 1:
-        at = len(stream.token_ids)
-    elif number == 0:
-        at = len(prompt)
-    elif behind is not None and stream.boundaries[len(stream.boundaries) - len(turns) + number] is Boundary.EXACT:
-        before = turns[number - 1]
-        at = behind + len(prompt) - len(before.prompt_ids) - len(before.completion.ids)
-    else:
-        return None
-    return (at, at) if (behind or 0) <= at <= len(stream.token_ids) else None

@@ -236,7 +236,8 @@ def test_an_edge_with_a_substituted_row():
         (3, None, "predicts a loss token"),
         (4, 999, "doesn't repeat the row before it"),
         (0, None, "doesn't repeat the row before it"),
-        (99, None, "doesn't repeat the row before it"),
+        (9, None, "isn't one of the 9 rows"),
+        (-1, None, "isn't one of the 9 rows"),
     ],
 )
 def test_a_substitution_against_equation_14_is_a_violation(row, value, why):
