@@ -50,7 +50,7 @@ def main() -> None:
         console.print(f"\n{arguments.figure}", highlight=False)
 
 
-def _cells(report: GapReport) -> dict[str, tuple[float, float]]:
+def _cells(report: GapReport) -> dict[str, tuple[float, float | None]]:
     names = {
         "neither": (RouterMode.FREE, report.text),
         "R3": (RouterMode.REPLAY_NO_GRAD, report.text),
@@ -60,7 +60,7 @@ def _cells(report: GapReport) -> dict[str, tuple[float, float]]:
     return {name: report.measured.cells[Cell(SAMPLER, mode, stitcher)].estimate for name, (mode, stitcher) in names.items()}
 
 
-def draw(path_png: Path, series: Mapping[str, Mapping[str, tuple[float, float]]], title: str) -> None:
+def draw(path_png: Path, series: Mapping[str, Mapping[str, tuple[float, float | None]]], title: str) -> None:
     """The mean gap of each cell with its 95 % interval, on a logarithmic axis (an interval that reaches 0 is cut at a tenth of its
     mean): for each of `series` (a policy) cell to (mean, standard error)."""
     with styled_figure(path_png, (8.0, 4.0), title) as figure:
@@ -68,7 +68,7 @@ def draw(path_png: Path, series: Mapping[str, Mapping[str, tuple[float, float]]]
         names = list(next(iter(series.values())))
         for index, ((label, cells), colour, marker) in enumerate(zip(series.items(), cycle(COLOURS), cycle(MARKERS), strict=False)):
             at = np.arange(len(names)) + 0.12 * (index - (len(series) - 1) / 2)
-            means, errors = np.array([cells[name] for name in names]).T
+            means, errors = np.array([cells[name] for name in names], np.float64).T
             bars = np.minimum(1.96 * errors, 0.9 * means), 1.96 * errors
             panel.errorbar(at, means, bars, fmt=marker, color=colour, markersize=7, capsize=4, linewidth=1.5, label=label)
         panel.set_xticks(range(len(names)), names)

@@ -16,16 +16,19 @@ from t1x.model.router import RouterMode
 Floats = npt.NDArray[np.floating]
 Counts = npt.NDArray[np.int64]
 
-EXPERTS = {RouterMode.FREE: "own experts", RouterMode.REPLAY_NO_GRAD: "replayed"}
-"""How a reader is told of a mode."""
+EXPERTS = {RouterMode.FREE: "own", RouterMode.REPLAY_NO_GRAD: "replayed"}
+"""How a reader is told of a mode: whose choice of experts the trainer's pass takes."""
+
+NUMBERS, GAPS, MARGINS = "gap.json", "gap.png", "margin.png"
+"""Files of a report."""
 
 
 class Estimate(NamedTuple):
     """A ratio over trials, or a difference of two."""
 
     mean: float
-    stderr: float
-    """Standard error (delta method)."""
+    stderr: float | None
+    """Standard error (delta method); None where it's of a single trial, of which nobody can tell how it varies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Gap:
         """How much greater this gap is than another one of the same trials."""
         a, b = self.estimate.mean, other.estimate.mean
         influence = _influence(self.sums, self.counts) - _influence(other.sums, other.counts)
-        return Estimate(a - b, _error(influence))
+        return Estimate(a - b, _error(influence, self.counts))
 
 
 def effects(cells: Mapping[Cell, Gap], dtype: str, tokens: str, text: str) -> dict[str, Estimate]:
@@ -84,7 +87,7 @@ def by_trial(trials: Counts, values: npt.NDArray[Any], count: int) -> Floats:
 
 def ratio(sums: Floats, counts: npt.NDArray[Any]) -> Estimate:
     """Σ sums / Σ counts, both [t], the trials being independent."""
-    return Estimate(float(sums.sum() / counts.sum()), _error(_influence(sums, counts)))
+    return Estimate(float(sums.sum() / counts.sum()), _error(_influence(sums, counts), counts))
 
 
 def _influence(sums: Floats, counts: npt.NDArray[Any]) -> Floats:
@@ -92,6 +95,6 @@ def _influence(sums: Floats, counts: npt.NDArray[Any]) -> Floats:
     return (sums - sums.sum() / counts.sum() * counts) / counts.sum()
 
 
-def _error(influence: Floats) -> float:
+def _error(influence: Floats, counts: npt.NDArray[Any]) -> float | None:
     n = len(influence)
-    return float(np.sqrt((influence**2).sum() * n / max(1, n - 1)))
+    return float(np.sqrt((influence**2).sum() * n / (n - 1))) if np.count_nonzero(counts) > 1 else None

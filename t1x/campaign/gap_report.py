@@ -9,18 +9,15 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from t1x.campaign.gap import EXPERTS, Estimate, Floats, effects
+from t1x.campaign.gap import EXPERTS, GAPS, MARGINS, NUMBERS, Estimate, Floats, effects
 from t1x.campaign.gap_measure import DTYPES, Measured, Measurement, Trials
-from t1x.campaign.gap_source import GapSource
+from t1x.campaign.gap_source import GapSource, Origin
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.until_done import until_done
 from t1x.model.checkpoint import load_pretrained, require_same
 from t1x.tracking.gap_figures import flip_curves, gap_histograms
 from t1x.tracking.signals import like_ctrl_c
 from t1x.trajectory.stitcher import RetokenizingStitcher, TokenStitcher
-
-NUMBERS, GAPS, MARGINS = "gap.json", "gap.png", "margin.png"
-"""Files of a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +26,7 @@ class GapReport:
 
     weights: str
     """The folder of the policy."""
-    trials: str
-    """Which ones, how many, and where they're from."""
+    origin: Origin
     tokens: str
     """The stitcher that keeps token ids."""
     text: str
@@ -43,20 +39,23 @@ class GapReport:
         return {dtype: effects(self.measured.cells, dtype, self.tokens, self.text) for dtype in DTYPES}
 
     def numbers(self) -> dict[str, Any]:
-        """All of it, for JSON; gaps and entropy in nats a token."""
+        """All of it, for JSON, in the words of the table; gaps and entropy in nats a token, `stderr` null for a single trial."""
         measured = self.measured
         return {
             "weights": self.weights,
-            "trials": self.trials,
+            "trials": self.origin.trials,
+            "sampled_by": self.origin.sampled_by,
+            "versions": list(self.origin.versions),
+            "note": self.origin.note,
             "entropy": measured.entropy._asdict(),
             "noncanonical": measured.noncanonical._asdict(),
             "affected": measured.affected._asdict(),
             "lost": dict(measured.lost),
             "cells": [
                 {
-                    "dtype": cell.dtype,
-                    "mode": str(cell.mode),
+                    "engine": cell.dtype,
                     "stitcher": cell.stitcher,
+                    "experts": EXPERTS[cell.mode],
                     **gap.estimate._asdict(),
                     "loss_tokens": int(gap.counts.sum()),
                 }
@@ -83,11 +82,11 @@ class GapReport:
         (folder / NUMBERS).write_text(json.dumps(self.numbers(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         panels: dict[str, dict[str, Floats]] = {dtype: {} for dtype in DTYPES}
         for cell, gap in self.measured.cells.items():
-            panels[cell.dtype][f"{cell.stitcher}, {EXPERTS[cell.mode]}"] = gap.distances
-        gap_histograms(folder / GAPS, panels, self.trials)
+            panels[cell.dtype][f"{cell.stitcher}, {EXPERTS[cell.mode]} experts"] = gap.distances
+        gap_histograms(folder / GAPS, panels, self.origin.trials)
         if margins := self.measured.margins:
             curves = {dtype: [(bin.median, *bin.flips) for bin in found.steps] for dtype, found in margins.items()}
-            flip_curves(folder / MARGINS, curves, self.trials)
+            flip_curves(folder / MARGINS, curves, self.origin.trials)
 
 
 def measure_gap(
@@ -107,16 +106,16 @@ def measure_gap(
 
 
 async def _measure(
-    source: GapSource, progress: ProgressReport, stored: Callable[[], tuple[Trials, str]], sample: int | None
+    source: GapSource, progress: ProgressReport, stored: Callable[[], tuple[Trials, Origin]], sample: int | None
 ) -> GapReport:
     campaign, folder = source.campaign, source.weights.policy
     policy = load_pretrained(folder)
     require_same(policy.config, campaign.model, folder)
     tokenizer = campaign.tokenizer.build()
     if sample is None:
-        trials, said = stored()
+        trials, origin = stored()
     else:
-        trials, said = await source.sampled(policy, tokenizer, sample, progress)
+        trials, origin = await source.sampled(policy, tokenizer, sample, progress)
     tokens, text = campaign.stitcher if campaign.stitcher.faithful else TokenStitcher(), RetokenizingStitcher()
     critic = None if campaign.algorithm.critic is None else campaign.model.build_value(0)
     trainer = campaign.trainer.build(policy, critic, campaign.algorithm)
@@ -131,4 +130,4 @@ async def _measure(
         ).measure(trials)
     finally:
         trainer.close()
-    return GapReport(str(folder), said, type(tokens).__name__, type(text).__name__, measured)
+    return GapReport(str(folder), origin, type(tokens).__name__, type(text).__name__, measured)

@@ -1,6 +1,6 @@
 """What a gap is measured on: weights, the campaign that they go with, and trials."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -9,6 +9,7 @@ from t1x.campaign.assembly import first, named, trial_runner
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.checkpoint_evaluation import Weights, find_weights
 from t1x.campaign.gap_measure import Trials
+from t1x.campaign.policy_version import told_weights, version_of
 from t1x.campaign.progress import ProgressReport
 from t1x.config import load
 from t1x.config.names import with_article
@@ -19,8 +20,24 @@ from t1x.model.transformer import MoeTransformer
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 from t1x.text.tokenizer import ChatTokenizer
-from t1x.trajectory.storage_reader import read_trials
+from t1x.trajectory.storage_reader import read_header, read_trials
 from t1x.trajectory.storage_search import stored_batches
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where trials are from."""
+
+    trials: str
+    """Which ones and how many."""
+    sampled_by: str = ""
+    """The run that sampled them, as their file has it; empty for new ones, and where it doesn't say."""
+    versions: tuple[int, ...] = ()
+    """Of its policy, rising; empty for new ones."""
+    measured_with: str = ""
+    """The weights."""
+    note: str = ""
+    """Why these weights aren't what sampled them; empty where they are, or nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +47,7 @@ class GapSource:
     weights: Weights
     campaign: Campaign
 
-    def stored(self, step: str | None, file: Path | None, limit: int | None) -> tuple[Trials, str]:
+    def stored(self, step: str | None, file: Path | None, limit: int | None) -> tuple[Trials, Origin]:
         """Stored trials that were trained on, at most `limit`, and where they're from: a file, a batch of the run (see
         `stored_batches`), or its newest. Raises `ValueError` where there are none."""
         path = file or self._newest(step)
@@ -38,7 +55,19 @@ class GapSource:
         trials = {trial.id: trial.turns for trial in islice(usable, limit)}
         if not trials:
             raise ValueError(f"{path} holds no trial that was trained on")
-        return trials, f"{len(trials)} stored trials of {path}"
+        versions = {turn.completion.version for turns in trials.values() for turn in turns}
+        return trials, self._origin(f"{len(trials)} stored trials of {path}", read_header(path).identity, versions)
+
+    def _origin(self, trials: str, identity: Mapping[str, str], versions: set[int]) -> Origin:
+        own, version, name = self.weights.run, version_of(self.weights), told_weights(self.weights)
+        run, note = identity.get("run", ""), ""
+        if own is not None and run not in ("", own.folder.name) and identity.get("started") != str(own.started):
+            note = f"another run sampled these trials than the one that {name} is of"
+        elif version is not None and versions != {version}:
+            note = f"{name} has version {version}, which didn't sample {'all of ' if version in versions else ''}these trials"
+        if note:
+            note += "; the gap is that of this policy on ids that another one chose"
+        return Origin(trials, run, tuple(sorted(versions)), name, note)
 
     def _newest(self, step: str | None) -> Path:
         if self.weights.run is None:
@@ -52,7 +81,7 @@ class GapSource:
 
     async def sampled(
         self, policy: MoeTransformer, tokenizer: ChatTokenizer, count: int, progress: ProgressReport
-    ) -> tuple[Trials, str]:
+    ) -> tuple[Trials, Origin]:
         """New trials in real sandboxes, on the first tasks of the campaign's pool, and how they came about."""
         campaign = self.campaign
         tasks = first(campaign.pool.build(), count)
@@ -76,7 +105,7 @@ class GapSource:
         trials = {trial.id: trial.turns for trial in rolled.admitted}
         dtype = getattr(campaign.engine, "dtype", "")
         how = f"temperature {campaign.temperature:g}, seed {campaign.seed}, by {with_article(f'{dtype} engine'.strip())}"
-        return trials, f"{len(trials)} new trials ({how})"
+        return trials, Origin(f"{len(trials)} new trials ({how})")
 
 
 def gap_source(

@@ -101,7 +101,8 @@ class Margins:
         where = np.broadcast_to(self.trials[:, None], self.flipped.shape)
         influence = by_trial(where[self.flipped], (of_flips - area) / len(flips), self.count)
         influence += by_trial(where[~self.flipped], (of_stays - area) / len(stays), self.count)
-        return Estimate(area, float(np.sqrt((influence**2).sum() * self.count / max(1, self.count - 1))))
+        several = len(np.unique(self.trials)) > 1
+        return Estimate(area, float(np.sqrt((influence**2).sum() * self.count / (self.count - 1))) if several else None)
 
     def _share(self, what: Flags, of: Flags) -> Estimate:
         sums, counts = (by_trial(self.trials, each.reshape(len(each), -1).sum(1), self.count) for each in (what, of))

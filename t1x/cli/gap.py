@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from t1x.cli.options import AUTO, RUNS, WIDTH, Checkpoint, RunsFolder, Settings, SiteName, Step, print_site
+from t1x.cli.options import AUTO, NARROW, RUNS, Checkpoint, RunsFolder, Settings, SiteName, Step, print_site
 
 
 def gap(
@@ -63,21 +63,29 @@ def gap(
         raise ValueError("--sample runs new trials; --step, --trajectories and --limit choose stored ones, so leave either out")
     if step and trajectories:
         raise ValueError("--step names a batch of the run and --trajectories another file; leave either out")
+    from t1x.campaign.gap import GAPS, MARGINS, NUMBERS
+
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out {out}: that isn't a folder")
+    if out is not None and (there := [out / name for name in (NUMBERS, GAPS, MARGINS) if (out / name).exists()]):
+        raise ValueError(f"{there[0]} exists; remove it or name another folder")
     from rich.console import Console
+    from rich.text import Text
 
+    from t1x.campaign.checkpoint_evaluation import find_weights
+
+    find_weights(checkpoint, runs)  # what is wrong with a name is said before what takes long is imported
     from t1x.campaign.gap_report import measure_gap
     from t1x.campaign.gap_source import gap_source
     from t1x.cli.gap_tables import gap_tables
 
-    console = Console(width=max(WIDTH, Console().width))
+    console = Console(width=max(NARROW, Console().width))
     source = gap_source(checkpoint, like=like, site=site, set=set or (), runs=runs, sandboxes=sample is not None)
     print_site(source.campaign.site, chosen=True)
     report = measure_gap(source, console, step=step, file=trajectories, limit=limit, sample=sample)
     if out is not None:
         report.write(out)
     for each in gap_tables(report):
-        console.print(each, highlight=False, soft_wrap=True)
+        console.print(each, highlight=False, soft_wrap=isinstance(each, Text) and bool(each.no_wrap))
     if out is not None:
         console.print(f"\nnumbers and figures: {out}", highlight=False, soft_wrap=True)

@@ -1,6 +1,6 @@
 """What `t1x gap` prints."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -8,17 +8,27 @@ from rich.text import Text
 
 from t1x.campaign.gap import EXPERTS, Estimate
 from t1x.campaign.gap_report import GapReport
+from t1x.campaign.margin import Margins
 
 
 def gap_tables(report: GapReport) -> Iterator[RenderableType]:
-    """Lines and tables, in the order in which they are read."""
+    """Lines and tables, in the order in which they are read. Lines of paths aren't to be wrapped."""
     measured = report.measured
-    yield Text(f"weights: {report.weights}\ntrials: {report.trials}")
+    origin = report.origin
+    yield Text(f"weights: {report.weights}\ntrials: {origin.trials}", no_wrap=True)
+    if origin.versions:
+        several = "versions" if len(origin.versions) > 1 else "version"
+        told = ", ".join(map(str, origin.versions))
+        yield Text(
+            f"sampled by {origin.sampled_by or 'a run without a name'}, {several} {told}; measured with {origin.measured_with}"
+        )
+    if origin.note:
+        yield Text(f"note: {origin.note}")
     yield Text(
         f"policy's entropy: {_plain(measured.entropy)} nats a token\nnon-canonical ids (not how the tokenizer encodes their text): "
         f"{_share(measured.noncanonical)} of the sampled ones; with all behind them in their trial {_share(measured.affected)}"
     )
-    yield Text("\nMean |o - q| in nats a token, ± standard error over trials, all on the same sampled ids")
+    yield Text("\nMean |o - q| in nats a token, ± standard error over trials (- for a single one), all on the same sampled ids")
     yield _cells(report)
     for stitcher, lost in measured.lost.items():
         if lost:
@@ -31,12 +41,16 @@ def gap_tables(report: GapReport) -> Iterator[RenderableType]:
     if measured.margins:
         yield Text("\nExperts: the trainer's own choice against the engine's record, at every position and layer")
         yield _flips(report)
+        yield Text(
+            "AUC: how well a small margin γ foretells a flip, as the probability that of two pairs, one that flips and one that "
+            "doesn't, the former has the smaller margin; 0.5 is chance, 1 is certainty"
+        )
         yield Text("\nPairs that flip by top-k margin γ, a tenth of the pairs a line")
         yield _bins(report)
 
 
 def _table(*columns: str) -> Table:
-    table = Table(pad_edge=False, box=None)
+    table = Table(pad_edge=False, box=None, padding=(0, 1, 0, 0))
     table.add_column(columns[0], no_wrap=True)
     for column in columns[1:]:
         table.add_column(column, justify="right", no_wrap=True)
@@ -58,10 +72,17 @@ def _effects(report: GapReport) -> Table:
 
 
 def _flips(report: GapReport) -> Table:
-    table = _table("engine", "pairs that flip", "positions with a flip", "AUC of -γ", "gap without a flip", "gap with one")
-    for dtype, found in report.measured.margins.items():
-        gaps = [_gap(each) if each else "-" for each in found.gaps]
-        table.add_row(dtype, _share(found.rate), _share(found.any_layer), _plain(found.auc) if found.auc else "-", *gaps)
+    margins = report.measured.margins
+    table = _table("", *(f"{dtype} engine" for dtype in margins))
+    lines: list[tuple[str, Callable[[Margins], str]]] = [
+        ("pairs that flip", lambda found: _share(found.rate)),
+        ("positions with a flip in some layer", lambda found: _share(found.any_layer)),
+        ("AUC of -γ", lambda found: _plain(found.auc) if found.auc else "-"),
+        ("gap where no layer flips", lambda found: _gap(found.gaps[0]) if found.gaps[0] else "-"),
+        ("gap where one does", lambda found: _gap(found.gaps[1]) if found.gaps[1] else "-"),
+    ]
+    for name, told in lines:
+        table.add_row(name, *(told(found) for found in margins.values()))
     return table
 
 
@@ -75,12 +96,12 @@ def _bins(report: GapReport) -> Table:
 
 
 def _gap(value: Estimate) -> str:
-    return f"{value.mean:.2e} ± {value.stderr:.1e}"
+    return f"{value.mean:.2e} ± {'-' if value.stderr is None else f'{value.stderr:.1e}'}"
 
 
 def _share(value: Estimate) -> str:
-    return f"{100 * value.mean:.3f} ± {100 * value.stderr:.3f} %"
+    return f"{100 * value.mean:.3f} ± {'-' if value.stderr is None else f'{100 * value.stderr:.3f}'} %"
 
 
 def _plain(value: Estimate) -> str:
-    return f"{value.mean:.3f} ± {value.stderr:.3f}"
+    return f"{value.mean:.3f} ± {'-' if value.stderr is None else f'{value.stderr:.3f}'}"

@@ -17,6 +17,8 @@ BINS = 48
 """Of a histogram."""
 LEAST = 1e-9
 """Smaller gaps, and those of 0, are drawn as this."""
+DODGE = 1.08
+"""By what factor the points of two curves are apart."""
 
 
 def gap_histograms(path_png: Path, panels: Mapping[str, Mapping[str, npt.NDArray[np.floating]]], title: str = "") -> None:
@@ -38,18 +40,17 @@ def gap_histograms(path_png: Path, panels: Mapping[str, Mapping[str, npt.NDArray
         axes[-1].set_xlabel("|o - q|, nats (thin vertical lines: means)")
 
 
-def flip_curves(path_png: Path, curves: Mapping[str, Sequence[tuple[float, float, float]]], title: str = "") -> None:
+def flip_curves(path_png: Path, curves: Mapping[str, Sequence[tuple[float, float, float | None]]], title: str = "") -> None:
     """The share of (position, layer) pairs that flip against the top-k margin: for each engine (median margin, share, its standard
-    error) of each bin, margins rising."""
+    error if there is one) of each bin, margins rising. Engines are drawn beside each other, so that none hides another."""
     with styled_figure(path_png, (8.0, 3.8), title) as figure:
         panel = figure.subplots()
-        for (engine, bins), colour, marker in zip(curves.items(), cycle(COLOURS), cycle(MARKERS), strict=False):
-            at, shares, errors = np.array(bins).T
-            panel.errorbar(
-                at, shares, 1.96 * errors, color=colour, marker=marker, linewidth=1.2, capsize=3, label=f"{engine} engine"
-            )
+        for index, ((engine, bins), colour, marker) in enumerate(zip(curves.items(), cycle(COLOURS), cycle(MARKERS), strict=False)):
+            at, shares, errors = np.array(bins, np.float64).T
+            at = at * DODGE ** (index - (len(curves) - 1) / 2)
+            panel.errorbar(at, shares, errors, color=colour, marker=marker, linewidth=1.2, capsize=3, label=f"{engine} engine")
         panel.set_xscale("log")
         panel.set_ylim(bottom=0)
-        panel.set_xlabel("top-k margin γ (median of each bin; bars: 95 %)")
+        panel.set_xlabel("top-k margin γ (median of each bin; bars: ± standard error)")
         panel.set_ylabel("share of pairs that flip")
         panel.legend(loc="best")

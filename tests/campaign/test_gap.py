@@ -44,6 +44,13 @@ def test_mean_and_paired_difference_with_the_errors_of_the_jackknife() -> None:
     assert difference.stderr < np.hypot(one.estimate.stderr, other.estimate.stderr), "the two share their trials"
 
 
+def test_of_a_single_trial_nobody_knows_an_error() -> None:
+    one = Gap(np.array([0.5, 1.5]), np.array([0, 2, 0]))
+    assert one.estimate == (1.0, None)
+    assert one.above(one) == (0.0, None)
+    assert ratio(np.array([1.0, 3.0]), np.array([1, 1])) == (2.0, pytest.approx(1.0)), "√(2 / (2 · 1))"
+
+
 def test_the_standard_error_is_that_of_repeated_samples() -> None:
     random = np.random.default_rng(0)
 

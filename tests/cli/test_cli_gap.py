@@ -23,6 +23,7 @@ from t1x.model.checkpoint import save_pretrained, to_hf
 from t1x.model.transformer import MoeTransformer
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.records import Turn
+from t1x.trajectory.storage_reader import read_trials
 from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
 
@@ -92,15 +93,16 @@ def test_the_newest_stored_trials_of_a_run_and_all_numbers_and_figures(
     assert "train-2.parquet" in said
     found = json.loads((tmp_path / "found" / "gap" / "gap.json").read_text())
     assert len(found["cells"]) == 8
-    cells = {(cell["dtype"], cell["mode"], cell["stitcher"]): cell for cell in found["cells"]}
-    plain = cells["float32", "free", "TokenStitcher"]
-    assert plain["mean"] < 1e-5 < cells["bfloat16", "free", "TokenStitcher"]["mean"]
+    cells = {(cell["engine"], cell["experts"], cell["stitcher"]): cell for cell in found["cells"]}
+    plain = cells["float32", "own", "TokenStitcher"]
+    assert plain["mean"] < 1e-5 < cells["bfloat16", "own", "TokenStitcher"]["mean"]
     assert plain["loss_tokens"] == 3 * 2 * 8
-    both = cells["bfloat16", "free", "RetokenizingStitcher"]["mean"] - cells["bfloat16", "replay_no_grad", "TokenStitcher"]["mean"]
+    both = cells["bfloat16", "own", "RetokenizingStitcher"]["mean"] - cells["bfloat16", "replayed", "TokenStitcher"]["mean"]
     assert found["effects"]["bfloat16"]["both"]["mean"] == pytest.approx(both)
     assert f"{plain['mean']:.2e}" in said
     assert found["margins"]["float32"]["flips"]["mean"] == 0
-    assert sum("own experts" in line or "replayed" in line for line in said.splitlines()) == 8
+    rows = [tuple(line.split()[:3]) for line in said.splitlines() if "Stitcher " in line and line.split()[0].endswith(("32", "16"))]
+    assert {(engine, experts, stitcher) for engine, stitcher, experts in rows} == set(cells), "in the same words"
     for name in ("gap.png", "margin.png"):
         assert (tmp_path / "found" / "gap" / name).stat().st_size > 10_000
 
@@ -111,6 +113,69 @@ def test_other_trials_by_step_by_file_and_only_some(runs: Path, capsys: pytest.C
         assert main(["gap", start, *words]) == 0
         said = capsys.readouterr().out
         assert f"weights: {start}/policy\ntrials: 2 stored trials of {first}\n" in said
+        assert "sampled by a run without a name, version 0; measured with start of toy-1a-0\n" in said
+        assert "note:" not in said
+
+
+def test_who_sampled_the_trials_is_told_and_a_note_where_it_was_another_policy(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = runs / "toy-1a-0" / "trajectories" / "train-1.parquet"
+    for run, name in (("toy-1a-0", "own.parquet"), ("else-2b-1", "others.parquet")):
+        with TrialWriter(tmp_path / name, {"run": run}) as writer:
+            for trial in read_trials(first):
+                writer.add(trial)
+
+    def told(checkpoint: str, file: str) -> str:
+        shutil.rmtree("out", ignore_errors=True)
+        given = str(runs / "toy-1a-0" / "checkpoints" / checkpoint)
+        assert main(["gap", given, "--trajectories", file, "--limit", "1", "--out", "out"]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    assert "note:" not in told("start", "own.parquet")
+    said = told("step-2", "own.parquet")
+    assert "sampled by toy-1a-0, version 0; measured with step-2 of toy-1a-0" in said
+    assert "note: step-2 of toy-1a-0 has version 2, which didn't sample these trials; the gap is that of this policy on ids" in said
+    found = json.loads(Path("out/gap.json").read_text())
+    assert (found["sampled_by"], found["versions"]) == ("toy-1a-0", [0])
+    said = told("start", "others.parquet")
+    assert "sampled by else-2b-1, version 0; measured with start of toy-1a-0" in said
+    assert "note: another run sampled these trials than the one that start of toy-1a-0 is of" in said
+
+
+def test_a_single_trial_has_no_error(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gap", str(runs / "toy-1a-0"), "--limit", "1", "--out", "one"]) == 0
+    said = capsys.readouterr().out
+    cells = json.loads(Path("one/gap.json").read_text())["cells"]
+    assert {cell["stderr"] for cell in cells} == {None}
+    assert f"{cells[0]['mean']:.2e} ± -" in said
+    assert "0.0e+00" not in said
+
+
+def test_it_fits_into_80_columns_and_paths_stay_whole(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["gap", str(runs / "toy-1a-0"), "--limit", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines if not line.startswith(("weights:", "trials:"))) <= 80
+    assert any(line.endswith("train-2.parquet") for line in lines)
+    assert not any("…" in line for line in lines)
+
+
+def test_what_is_there_is_not_overwritten(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "margin.png").write_text("mine")
+    assert main(["gap", str(runs / "toy-1a-0"), "--out", "out"]) == 2
+    assert "out/margin.png exists; remove it or name another folder" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["margin.png"]
+
+
+def test_a_name_that_is_not_there_is_told_before_anything_large_is_imported(tmp_path: Path) -> None:
+    code = "import sys; from t1x.cli import main; code = main(['gap', 'nosuch']); print(code, 'torch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["2", "False"], ran.stderr
+    assert "there is no run 'nosuch'" in ran.stderr
 
 
 def test_new_trials_in_real_sandboxes(runs: Path, sandboxes: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from t1x.tracking.gap_figures import LEAST, flip_curves, gap_histograms
+from t1x.tracking.gap_figures import DODGE, LEAST, flip_curves, gap_histograms
 
 
 @pytest.fixture
@@ -46,9 +46,14 @@ def test_a_histogram_of_nothing_but_zeros(drawn: list[Figure], tmp_path: Path) -
 
 
 def test_curves_show_bins_in_which_nothing_flips_too(drawn: list[Figure], tmp_path: Path) -> None:
-    bins = [(0.01, 0.2, 0.02), (0.1, 0.05, 0.01), (1.0, 0.0, 0.0)]
+    bins = [(0.01, 0.2, 0.02), (0.1, 0.05, None), (1.0, 0.0, 0.0)]
     flip_curves(tmp_path / "flips.png", {"float32": [(at, 0.0, 0.0) for at, _, _ in bins], "bfloat16": bins})
     axes = drawn[0].axes[0]
     assert labels(drawn[0]) == ["float32 engine", "bfloat16 engine"]
-    line = axes.containers[1][0]  # type: ignore[index]
-    np.testing.assert_allclose(line.get_xydata(), [(at, share) for at, share, _ in bins])
+    other, line = (container[0] for container in axes.containers)
+    np.testing.assert_allclose(line.get_ydata(), [share for _, share, _ in bins])
+    np.testing.assert_allclose(line.get_xdata() / [at for at, _, _ in bins], np.sqrt(DODGE))
+    np.testing.assert_allclose(other.get_xdata() * line.get_xdata(), [at**2 for at, _, _ in bins], err_msg="one on either side")
+    bars = axes.containers[1][2][0].get_segments()  # type: ignore[index]
+    assert [len(bar) for bar in bars] == [2, 0, 2], "none where nobody knows an error"
+    assert np.diff(bars[0][:, 1]).item() == pytest.approx(2 * 0.02), "± a standard error, as in the table"
