@@ -114,15 +114,12 @@ class _Session:
     def parts(self, rows: Rows, floor: int) -> list[Part]:
         """The rows of a stream that end with the session's last one, from the source's row `floor` on."""
         found: list[Part] = []
-        left, behind = len(rows), None
-        for first, place, captured in reversed(self._pieces):
-            if not left or behind not in (None, first + len(captured)):
-                break
-            usable = captured[max(0, floor - place) :]
-            same = _common_end(rows[:left], usable)
+        left = len(rows)
+        for _, place, captured in reversed(self._pieces):
+            same = _common_end(rows[:left], captured[max(0, floor - place) :])
             found.append((place + len(captured) - same, same))
-            left, behind = left - same, first
-            if same < len(captured):
+            left -= same
+            if not left or same < len(captured):
                 break
         return [(-1, left), *reversed(found)]
 

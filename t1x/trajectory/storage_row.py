@@ -168,7 +168,7 @@ def _experts(row: Row) -> Rows:
     if row["bytes"] not in dtypes:
         raise ValueError(f"experts have {row['bytes']} bytes each, not 1 or 2")
     shape, data = (row["rows"], row["layers"], row["k"]), np.frombuffer(row["data"], np.uint8)
-    if min(shape) < 0 or math.prod(shape) * row["bytes"] != len(data):
+    if math.prod(shape) * row["bytes"] != len(data):
         raise ValueError(f"experts [rows, layers, k] = {list(shape)} of {row['bytes']} bytes aren't {len(data)} bytes")
     return data.view(dtypes[row["bytes"]]).reshape(shape)
 

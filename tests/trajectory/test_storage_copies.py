@@ -51,6 +51,24 @@ def test_rows_that_no_turn_captured_are_kept(plan, layout, seed: int, data: st.D
         assert np.array_equal(copies.rows(captured(turns), len(stream.routed_experts)), stream.routed_experts)
 
 
+@promise
+@given(plan=plans, kinds=st.integers(1, 2), data=st.data())
+def test_a_row_is_taken_once_where_all_look_alike(plan, kinds: int, data: st.DataObject) -> None:
+    """Of streams that were stretched, as encoding anew makes them; parts that overlap are refused by `Copies.rows`."""
+    turns = []
+    for turn in make_turns(plan, (1, 1)):
+        alike = turn.completion.routing % kinds
+        turns.append(replace(turn, completion=replace(turn.completion, routing=alike)))
+    streams = []
+    for stream in stitch(make_turns(plan, (1, 1))):
+        n = len(stream.routed_experts)
+        times = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)), np.int64)
+        mask = np.append(stream.loss_mask[0], np.repeat(stream.loss_mask[1:], times))
+        streams.append(replace(stream, loss_mask=mask, routed_experts=np.repeat(stream.routed_experts % kinds, times, axis=0)))
+    for stream, copies in zip(streams, find_copies(turns, streams), strict=True):
+        assert np.array_equal(copies.rows(captured(turns), len(stream.routed_experts)), stream.routed_experts)
+
+
 def test_one_turn_in_a_row_is_one_part() -> None:
     """Where the cache kept all, whatever the number of turns."""
     turns = make_turns([PLAIN] * 5, (2, 2))
