@@ -1,7 +1,7 @@
 """Turns what a command raises into a message and an exit code: the only place that does.
 
 0 is success, 2 a mistake of the user's (one message, no traceback), 3 an experiment that needs what isn't here, 130 an
-interruption, 1 a fault in t1x.
+interruption, 141 one whose output nobody reads any more (as `head` ends), 1 a fault in t1x.
 """
 
 import re
@@ -25,6 +25,8 @@ def outcome(arguments: Sequence[str] | None) -> int:
 
         app(args=list(arguments) if arguments is not None else None, prog_name="t1x")
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # Click and Rich end with 1 then; the shell says 128 + SIGPIPE
+            return 141
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
         return _interrupted() if code == 130 else code
     except KeyboardInterrupt:

@@ -1,5 +1,6 @@
 """Exit codes and messages, as a shell sees them."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from t1x.cli import main
+from t1x.config import dump, load
+from t1x.trajectory.storage_folder import batch_path
+from t1x.trajectory.storage_writer import TrialWriter
 
 HERE = str(Path(__file__).parent)
 COMMAND = str(Path(sys.executable).parent / "t1x")
@@ -148,3 +152,24 @@ def test_ctrl_c_exits_130_with_one_line(folder):
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("command", [("list",), ("diff", "cart.gin", "cart.gin"), ("audit", "quick-1a-0")])
+def test_output_that_nobody_reads_is_no_verdict(folder, command):
+    """Of commands whose exit code 1 means something: as `t1x audit RUN | head -1` ends."""
+    _a_run(folder / "runs" / "quick-1a-0")
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run([COMMAND, *command], stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def _a_run(folder: Path) -> None:
+    """One with a stored batch of no trials."""
+    path = batch_path(folder, "train", 1)
+    with TrialWriter(path, {}):
+        pass
+    record = {"name": "quick", "kind": "Campaign", "run_digest": "d", "study_digest": "s", "seed": 0, "site": None, "started": 1.0}
+    (folder / "run.json").write_text(json.dumps({**record, "experiment": "", "status": "finished"}))
+    (folder / "config.gin").write_text(dump(load("experiments/quickstart.gin").root))
