@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +179,18 @@ def test_a_name_that_is_not_there_is_told_before_anything_large_is_imported(tmp_
     assert "there is no run 'nosuch'" in ran.stderr
 
 
+def test_a_turn_that_the_policy_can_not_have_taken_ends_in_one_message(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = [trial for trial in read_trials(runs / "toy-1a-0" / "trajectories" / "train-2.parquet") if trial.trajectories]
+    foreign = replace(stored[1].turns[1], prompt_ids=stored[1].turns[1].prompt_ids + np.int32(100_000))
+    with TrialWriter(Path("foreign.parquet"), {}) as writer:
+        writer.add(stored[0])
+        writer.add(replace(stored[1], turns=(stored[1].turns[0], foreign)))
+    assert main(["gap", "toy-1a", "--runs", str(runs), "--trajectories", "foreign.parquet"]) == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if line]
+    assert told[-1].startswith(f"error: trial {stored[1].id}, turn 1 can't go through this policy: ")
+    assert "Traceback" not in "".join(told)
+
+
 def test_new_trials_in_real_sandboxes(runs: Path, sandboxes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--sample", "2", *in_folder(sandboxes), "--set", "Campaign.seed = 5", "--set", "ShellHarness.max_turns = 1"]
     assert main(["gap", str(runs / "toy-1a-0"), *words]) == 0
@@ -200,6 +213,7 @@ def test_new_trials_in_real_sandboxes(runs: Path, sandboxes: Path, capsys: pytes
             ["toy-1a-0", "--sample", "2", "--limit", "1"],
             "--sample runs new trials; --step, --trajectories and --limit choose stored",
         ),
+        (["toy-1a-0", "--trajectories", "tracking.db"], "tracking.db isn't a Parquet file of trials"),
         (["toy-1a-0", "--out", "file"], "--out file: that isn't a folder"),
         (["toy-2"], "there is no run 'toy-2'"),
         (["policy"], "lies in no run, so nothing says which trainer and tokenizer go with it"),
@@ -212,6 +226,7 @@ def test_what_a_user_can_mend(
     words: list[str], message: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
     (tmp_path / "file").touch()
+    (tmp_path / "tracking.db").write_bytes(b"SQLite format 3\0" * 100)
     shutil.copytree(runs / "toy-1a-0" / "checkpoints" / "start" / "policy", tmp_path / "policy")
     experiments = request.config.rootpath / "experiments"
     words = [str(experiments / word) if word.endswith(".gin") else word for word in words]
@@ -227,7 +242,7 @@ def test_a_run_without_stored_trials_says_what_else_there_is(
     for name in ("checkpoints", "config.gin", "run.json"):
         (bare / name).symlink_to(runs / "toy-1a-0" / name)
     assert main(["gap", str(bare)]) == 2
-    assert "has kept no trials; StoredTrajectories says which are kept; --sample N runs new ones" in " ".join(
+    assert "has kept no trials; StoredTrajectories says which are kept (every = 0: none); --sample N runs new ones" in " ".join(
         capsys.readouterr().err.split()
     )
 
