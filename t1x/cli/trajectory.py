@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from t1x.cli.options import HELP, RUNS, WIDTH, RunName, RunsFolder, Step
+from t1x.cli.options import HELP, NARROW, RUNS, RunName, RunsFolder, Step
 
 if TYPE_CHECKING:
     from t1x.campaign.record import Run
@@ -16,7 +16,7 @@ app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, context_settings=
 
 @app.callback()
 def _trajectory() -> None:
-    """List and show the trials that a run has kept.
+    """List and show the trials that a run has kept. An id like train-30-5 is one from `t1x trajectory list`.
 
     \b
     Examples:
@@ -28,6 +28,9 @@ def _trajectory() -> None:
 @app.command(name="list")
 def list_(wanted: RunName, step: Step = None, runs: RunsFolder = RUNS) -> None:
     """List the trials of a batch, the newest one where none is named.
+
+    Numbers have gaps where more trials were begun than a batch takes: those that came too late were dropped. "loss/tokens" is how
+    many of a trial's tokens carry loss, that is, were sampled.
 
     \b
     Examples:
@@ -45,8 +48,10 @@ def list_(wanted: RunName, step: Step = None, runs: RunsFolder = RUNS) -> None:
     run = find_run(wanted, runs)
     file = stored_batches(run.folder, step)[-1]
     found = read_summaries(file.path)
-    Console(width=max(Console().width, WIDTH)).print(list_table(found))
-    typer.echo(f"{file.name}: {list_summary(found)}; batches: {told(stored_batches(run.folder))}")
+    console = Console(width=max(Console().width, NARROW))
+    console.print(list_table(found))
+    newest = "" if step else ", the newest batch"
+    console.print(f"{file.name}{newest}: {list_summary(found)}; kept batches: {told(stored_batches(run.folder))}", highlight=False)
 
 
 @app.command()
@@ -73,7 +78,8 @@ def show(
 ) -> None:
     """Show a trial turn by turn: what each prompt added, what was sampled, how likely each token was, and which experts agree.
 
-    In the terminal a long trial is cut to an excerpt; a page has all of it.
+    In the terminal a long trial is cut to an excerpt; a page has all of it, and the experts of each token. What the harness put in
+    where the policy would have spoken (placeholder ids) stands in ⟦⟧. An id like train-30-5 is one from `t1x trajectory list`.
 
     \b
     Examples:

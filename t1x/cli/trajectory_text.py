@@ -1,5 +1,6 @@
 """A trial in the terminal."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,7 +22,9 @@ from t1x.cli.trajectory_wording import (
     turn_title,
 )
 from t1x.text.visible import legible
-from t1x.trajectory.shown import ShownTrial, ShownTurn, Tokens
+from t1x.trajectory.records import Boundary
+from t1x.trajectory.shown import ShownTrial, ShownTurn
+from t1x.trajectory.shown_tokens import Tokens
 from t1x.trajectory.storage_summary import TrialSummary
 
 STYLES = ("bold green", "bold cyan", "bold yellow", "bold magenta", "bold red")
@@ -91,17 +94,18 @@ def _text(tokens: Tokens, everything: bool) -> Text:
 
 
 def list_table(found: Sequence[TrialSummary]) -> Table:
-    """A line a trial."""
-    table = Table(box=None, pad_edge=False)
+    """A line a trial. How its boundaries are is told where some aren't exact."""
+    cases = [case for case in Boundary if case is not Boundary.EXACT and any(each.boundaries[case] for each in found)]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("trial", "task", "ended by"):
-        table.add_column(name, no_wrap=True)
-    for name in ("reward", "resolved", "turns", "tokens", "with loss"):
+        table.add_column(name, overflow="fold")
+    for name in ("reward", "resolved", "turns", "loss/\ntokens", *(["not\nexact"] if cases else [])):
         table.add_column(name, no_wrap=True, justify="right")
-    table.add_column("boundaries", overflow="fold")
     for each in found:
         words = [each.id, each.task, each.ended_by]
         words += ["" if each.reward is None else f"{each.reward:g}", {None: "", True: "yes", False: "no"}[each.resolved]]
-        words += [str(each.turns), f"{each.tokens:,}", f"{each.loss_tokens:,}", told_boundaries(each.boundaries)]
+        words += [str(each.turns), f"{each.loss_tokens:,}/{each.tokens:,}"]
+        words += [str(sum(each.boundaries[case] for case in cases))] if cases else []
         table.add_row(*(Text(legible(word)) for word in words))
     return table
 
@@ -110,4 +114,6 @@ def list_summary(found: Sequence[TrialSummary]) -> str:
     """What all of them come to."""
     rewards = [each.reward for each in found if each.reward is not None]
     mean = f", mean reward {np.mean(rewards):.3f}" if rewards else ""
-    return f"{len(found)} trial{'s' if len(found) != 1 else ''}{mean}, {sum(each.tokens for each in found):,} tokens"
+    boundaries = told_boundaries(sum((each.boundaries for each in found), Counter()))
+    trials = f"{len(found)} trial{'s' if len(found) != 1 else ''}"
+    return f"{trials}{mean}, {sum(each.tokens for each in found):,} tokens, boundaries: {boundaries}"

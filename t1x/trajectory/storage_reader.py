@@ -20,6 +20,9 @@ from t1x.trajectory.storage_summary import SUMMARY_COLUMNS, TrialSummary, summar
 from t1x.trajectory.storage_table import SCHEMA, Row, checksum, from_table
 from t1x.trajectory.stored import StoredTrial
 
+_MAGIC = b"PAR1"
+"""Both ends of a Parquet file."""
+
 
 def read_header(path: Path) -> Header:
     """What a file says of itself. Raises `TrialFileError`, `FileNotFoundError`."""
@@ -88,6 +91,8 @@ def _rows(path: Path, file: pq.ParquetFile, group: int, columns: list[str] | Non
 def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, Header]]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    if not _is_parquet(path):
+        raise TrialFileError(f"{path} isn't a Parquet file of trials; a run's are in its folder `trajectories`")
     with _readable(path, "its end"):
         file = pq.ParquetFile(path, page_checksum_verification=True)
     with file:
@@ -103,6 +108,14 @@ def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, Header]]:
                 f"it from there"
             )
         yield file, header
+
+
+def _is_parquet(path: Path) -> bool:
+    """By either end, since a file that is cut off or damaged may have lost the other."""
+    with path.open("rb") as file:
+        head = file.read(len(_MAGIC))
+        file.seek(-len(head), 2)
+        return _MAGIC.startswith(head) or file.read() == _MAGIC
 
 
 @contextmanager

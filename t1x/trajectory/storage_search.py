@@ -15,7 +15,7 @@ def stored_batches(run: Path, step: str | None = None) -> list[BatchFile]:
     there is none, and where some are another run's."""
     files = batch_files(run)
     if not files:
-        raise ValueError(f"{run} has kept no trials; StoredTrajectories says which are kept")
+        raise ValueError(f"{run} has kept no trials; StoredTrajectories says which are kept (every = 0: none)")
     _check_of_one_run(run, files)
     if step is None:
         return files

@@ -188,4 +188,4 @@ def test_mistakes(write, capsys):
     assert "train-2.parquet" in capsys.readouterr().err
     batch.unlink()
     assert main(["audit", "quick"]) == 2
-    assert "has kept no trials; StoredTrajectories says which are kept" in capsys.readouterr().err
+    assert "has kept no trials; StoredTrajectories says which are kept (every = 0: none)" in capsys.readouterr().err

@@ -92,13 +92,32 @@ def test_the_newest_batch_is_listed(run: Path, capsys: pytest.CaptureFixture[str
     lines = said(capsys, "list", NAME).splitlines()
     trial = made("train-12-0", TWO)
     tokens, loss = len(trial.trajectories[0].token_ids), int(trial.trajectories[0].loss_mask.sum())
-    assert lines[1].split() == ["train-12-0", "sort-3", "done", "0.25", "yes", "2", str(tokens), str(loss), "1", "exact"]
-    assert lines[2].split() == ["train-12-1", "sort-3", "engine_error", "2", "0", "0", "none"]
-    assert lines[3].split()[-2:] == ["29", "exact"]
-    assert lines[4].startswith("train-12: 3 trials, mean reward 0.250, ")
-    assert lines[4].endswith("batches: warmup-0, train-2, train-12")
+    assert lines[2].split() == ["train-12-0", "sort-3", "done", "0.25", "yes", "2", f"{loss}/{tokens}"]
+    assert lines[3].split() == ["train-12-1", "sort-3", "engine_error", "2", "0/0"]
+    summary = " ".join(" ".join(lines[5:]).split())
+    assert summary.startswith("train-12, the newest batch: 3 trials, mean reward 0.250, ")
+    assert summary.endswith("tokens, boundaries: 30 exact; kept batches: warmup-0, train-2, train-12")
     assert "demonstration-0" in said(capsys, "list", "quick", "--step", "2")
     assert "demonstration-0" in said(capsys, "list", str(run), "--step", "warmup-0")
+
+
+def test_a_list_fits_into_80_columns_and_names_boundaries_that_are_not_exact(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    whole = made("train-9-63", TWO, 0.125, task="train-000004-4d9461a3")
+    stream = replace(whole.trajectories[0], boundaries=(Boundary.RETOKENIZED,))
+    limit = replace(made("train-9-64", [("ab " * 90, "cd " * 30)] * 2, task="train-000005-3f2a91bc"), ended_by="turn_limit")
+    with TrialWriter(batch_path(run, "train", 9), {}) as writer:
+        writer.add(replace(whole, trajectories=(stream,)))
+        writer.add(limit)
+    lines = said(capsys, "list", NAME, "--step", "9").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split()[-2:] == ["tokens", "exact"]
+    row = lines[2].split()
+    assert (row[0], row[1], row[-1]) == ("train-9-63", "train-000004-4d9461a3", "1")
+    assert lines[3].split()[-1] == "0"
+    assert "boundaries: 1 exact, 1 retokenized;" in " ".join(lines)
 
 
 def test_a_trial_is_shown_turn_by_turn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -304,7 +323,7 @@ def test_what_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "there is no run 'quack'" in said(capsys, "list", "quack", code=2)
     for file in (run / "trajectories").iterdir():
         file.unlink()
-    assert "has kept no trials; StoredTrajectories says which are kept" in said(capsys, "list", NAME, code=2)
+    assert "has kept no trials; StoredTrajectories says which are kept (every = 0: none)" in said(capsys, "list", NAME, code=2)
 
 
 def test_one_id_in_several_batches_needs_a_step(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -202,6 +202,12 @@ def test_rows_are_refused_though_their_checksum_is_right(crafted, change: Callab
         list(read_trials(path))
 
 
+def test_summaries_of_such_rows_are_refused_as_far_as_they_show_them(crafted) -> None:
+    for change in (lambda row: row.update(ended_by="\x1b[31m"), in_trajectory("boundaries", ["sharp"])):
+        with pytest.raises(TrialFileError, match=r"wrong.parquet is damaged .*its rows can't be read"):
+            read_summaries(crafted(change))
+
+
 def test_rows_that_only_say_that_they_are_many_take_no_memory(crafted) -> None:
     """A million parts of five rows of 4 bytes are 16 MB in memory, their rows 20 MB more, and views of each 100 MB."""
     path = crafted(in_trajectory("routing_parts", np.tile(numbers(0, 5), 1_000_000)))
@@ -342,11 +348,20 @@ def test_another_format_is_refused_by_its_number(sound: Path, monkeypatch: pytes
             read(sound)
 
 
-@pytest.mark.parametrize("data", [b"", b"PAR1", b"trials: 3\n" * 100], ids=["empty", "magic", "text"])
-def test_what_is_no_parquet_is_refused(tmp_path: Path, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is damaged or cut off"),
+        (b"PAR1", "is damaged or cut off"),
+        (b"trials: 3\n" * 100, "isn't a Parquet file of trials"),
+        (b"\0" * 100 + b"PAR1", "is damaged or cut off"),
+    ],
+    ids=["empty", "magic", "text", "end"],
+)
+def test_what_is_no_parquet_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
     path = tmp_path / "train-1.parquet"
     path.write_bytes(data)
-    with pytest.raises(TrialFileError, match=r"train-1.parquet is damaged or cut off"):
+    with pytest.raises(TrialFileError, match=f"train-1.parquet {said}"):
         list(read_trials(path))
 
 
