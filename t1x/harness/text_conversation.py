@@ -1,19 +1,34 @@
 """A dialogue whose source of truth is its messages: every prompt is the whole history, rendered and encoded again.
 
-Invariant: where the history that is rendered isn't the text that was shown and sampled, whether it was compacted here or the
-template changed it, the turn says so (`restarted`).
+Invariant: where the prompt doesn't continue what was shown and sampled, as the stitcher's relations have it, whether history was
+compacted here or the template changed it, the turn says so (`restarted`).
 """
 
 from collections.abc import Callable
-
-import numpy as np
+from dataclasses import dataclass
 
 from t1x.engine.protocol import Completion
 from t1x.harness.conversation import Conversation, Prompt
-from t1x.text.tokenizer import ChatTokenizer, RenderedPrompt
+from t1x.text.tokenizer import ChatTokenizer, Ids, RenderedPrompt
+from t1x.trajectory.boundary import exact, inexact
+from t1x.trajectory.edit import Bounds
 
 Summary = Callable[[list[str]], str]
 """What stands for the commands of turns that were left out, behind the instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    rendered: RenderedPrompt
+
+    @property
+    def prompt_ids(self) -> Ids:
+        return self.rendered.encoded.ids
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered(_Shown):
+    completion: Completion
 
 
 class TextConversation(Conversation):
@@ -30,11 +45,10 @@ class TextConversation(Conversation):
         """(answer, observation)"""
         self._left_out: list[str] = []
         self._shown: RenderedPrompt | None = None
+        self._before: _Answered | None = None
         self._stream_tokens = 0
-        self._said = ""
-        """The text that the last completion's ids stand for, without its stop id."""
-        self._stopped: tuple[int, ...] = ()
-        """That stop id; none where it was cut off."""
+        self._stopped = False
+        """Whether the last completion ends with a stop id."""
 
     def prompt(self) -> Prompt:
         rendered = self._rendered()
@@ -47,17 +61,18 @@ class TextConversation(Conversation):
             del self._turns[:left_out]
             rendered = self._rendered()
             tokens = len(rendered.encoded.ids)
-        restarted = self._shown is not None and (compacted or follow is None)
+        restarted = self._before is not None and (compacted or follow is None)
         self._shown, self._stream_tokens = rendered, tokens
         closing = 1 if self._turns and not self._stopped else 0  # the template's stop token behind an answer that had none
         return Prompt(rendered.encoded.ids, tokens, restarted, rendered, closing)
 
     def add(self, completion: Completion, observation: str) -> None:
-        tokenizer, ids = self._tokenizer, completion.ids
-        self._stopped = tuple(id_ for id_ in ids[-1:].tolist() if id_ in tokenizer.stop_ids)
-        self._said = tokenizer.decode_spans(ids[: len(ids) - len(self._stopped)]).text
-        self._stream_tokens += len(ids)
-        self._turns.append((tokenizer.decode(ids).removeprefix(tokenizer.quirks.history_only).rstrip(), observation))
+        assert self._shown is not None, "a prompt comes before its completion"
+        self._before = _Answered(self._shown, completion)
+        self._stream_tokens += len(completion.ids)
+        self._stopped = len(completion.ids) > 0 and completion.ids[-1] in self._tokenizer.stop_ids
+        said = self._tokenizer.decode(completion.ids).removeprefix(self._tokenizer.quirks.history_only)
+        self._turns.append((said.rstrip(), observation))
 
     def _rendered(self) -> RenderedPrompt:
         instruction = f"{self._instruction}\n\n{self._summary(self._left_out)}" if self._left_out else self._instruction
@@ -65,16 +80,8 @@ class TextConversation(Conversation):
         return self._tokenizer.render_prompt([("user", instruction), *turns])
 
     def _follow(self, now: RenderedPrompt) -> int | None:
-        """The first id of a prompt that follows the last turn, behind its stop id: it is the prompt before and the answer to that,
-        apart from what no template keeps in history and from white space that the answer's end lost. None where that isn't so, or
-        an id stands for the answer's end and for what follows."""
-        if self._shown is None or now.answer is None:
+        """The first id of a prompt that follows the last turn in the stream; None where the prompt doesn't continue it."""
+        if self._before is None:
             return None
-        begin, end = now.answer
-        text, starts, ids = now.encoded.text, now.encoded.starts, now.encoded.ids
-        same = self._shown.encoded.text in (text[:begin], text[:begin] + self._tokenizer.quirks.prompt_only)
-        same = same and self._said.startswith(text[begin:end]) and not self._said[end - begin :].strip()
-        at = int(np.searchsorted(starts, end))
-        if not same or (at < len(starts) and int(starts[at]) != end):
-            return None
-        return at + len(self._stopped) if tuple(ids[at : at + 1].tolist()) == self._stopped else at
+        found = exact(self._before, now.encoded.ids) or inexact(self._before, _Shown(now), self._tokenizer, Bounds())
+        return None if isinstance(found, str) else found.follow

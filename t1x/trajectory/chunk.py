@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from t1x.model.routing_layout import Experts, RoutingLayout
-from t1x.trajectory.boundary import Edit
+from t1x.trajectory.edit import Edit
 from t1x.trajectory.prompt import GrowingArray, PromptBuffer
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
 

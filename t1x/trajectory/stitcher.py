@@ -72,7 +72,7 @@ class TokenStitcher(Stitcher):
     """u: stop and white-space ids at the end of an answer that the next prompt may leave out (report: 16)."""
 
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
-        from t1x.trajectory.boundary import Bounds
+        from t1x.trajectory.edit import Bounds
         from t1x.trajectory.stitching import TokenTrialStitcher
 
         return TokenTrialStitcher(tokenizer, layout, Bounds(self.suffix_ids, self.dropped_ids))

@@ -14,9 +14,10 @@ import numpy as np
 
 from t1x.model.routing_layout import Experts, RoutingLayout
 from t1x.text.tokenizer import ChatTokenizer, Ids
-from t1x.trajectory.boundary import Bounds, Edit, edge, exact, retokenized, shared_prefix
+from t1x.trajectory.boundary import exact, inexact, shared_prefix
 from t1x.trajectory.captures import CapturedRows
 from t1x.trajectory.chunk import Chunk
+from t1x.trajectory.edit import Bounds, Edit
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 from t1x.trajectory.routing import check_record, substitute
 from t1x.trajectory.stitcher import RoutingRecordError, StitchingError, TokenFidelityError
@@ -67,8 +68,7 @@ class TokenTrialStitcher:
             raise _fidelity_error(before, turn, self._tokenizer, "ExactStitcher takes no other turn, not even an announced restart")
         if turn.restarted:
             return restart
-        found: Edit | str | None = edge(before, turn, self._tokenizer, self._bounds)
-        found = found or retokenized(before, turn, self._tokenizer, self._bounds)
+        found = inexact(before, turn, self._tokenizer, self._bounds)
         if isinstance(found, Edit):
             return found if self._aligned else replace(found, captured=False)
         why = f"{found}. A harness that compacts or rewrites history announces it with `restarted`"

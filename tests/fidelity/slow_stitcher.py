@@ -114,37 +114,68 @@ class SlowStitcher:
             return "exact", len(p) + len(a), self.place
         if turn.restarted:
             return "restart", 0, None
-        for s in range(self.suffix() + 1):
+        part = 0
+        while part < min(len(p), len(prompt)) and p[part] == prompt[part]:
+            part += 1
+        most, known = self.suffix()
+        blank = self.blank(a)
+        for s in range(min(most, len(p) - 1) + 1):
             for u in range(min(DROPPED, len(a)) + 1):
-                dropped = a[len(a) - u :]
-                kept = p[: len(p) - s] + a[: len(a) - u]
-                if prompt[: len(kept)] != kept or any(not self.blank(id_) for id_ in dropped):
+                begin, dropped = len(p) - s, a[len(a) - u :]
+                kept = p[:begin] + a[: len(a) - u]
+                if prompt[: len(kept)] != kept or not all(self.blank(dropped)):
                     continue
-                repeated = max(n for n in range(u + 1) if prompt[len(kept) : len(kept) + n] == dropped[u - n :])
-                skipped = len(kept) + repeated
+                n = max(n for n in range(u + 1) if prompt[len(kept) : len(kept) + n] == dropped[u - n :])
                 if turn.rendered and turn.rendered.answer:
                     starts = [*turn.rendered.encoded.starts.tolist(), len(turn.rendered.encoded.text)]
-                    begin, end = turn.rendered.answer
-                    if starts[len(p) - s] < begin or (u and starts[skipped] < min(end, starts[-1])):
+                    if starts.index(turn.rendered.answer[0]) != begin if turn.rendered.answer[0] in starts else True:
+                        continue
+                    if u and starts[len(kept) + n] < min(turn.rendered.answer[1], starts[-1]):
                         return self.by_text(turn, prompt)
-                return "edge", skipped, skipped - 1 if a and (u == 0 or repeated) else None
+                elif all(blank):
+                    if begin != part or (s and not known):
+                        continue
+                elif all(blank[at - begin] for at in range(part, len(kept))):
+                    continue
+                skipped = len(kept) + (n or self.closed(dropped, prompt[len(kept) :]))
+                return "edge", skipped, skipped - 1 if a and (u == 0 or skipped > len(kept)) else None
         return self.by_text(turn, prompt)
 
     def suffix(self):
-        """How many ids at the prompt's end may be the template's: at most all behind the last one that ends a message."""
+        """How many ids at the prompt's end may be the template's, and whether it ends as all of the template's do: the ids of that
+        end, or else all behind the last one that ends a message."""
+        text, end = self.chat.text(self.prompt), self.chat.style.render([])[0]
+        if text.endswith(end):
+            ids = next(n for n in range(len(self.prompt) + 1) if self.chat.text(self.prompt[len(self.prompt) - n :]) == end)
+            return min(SUFFIX, ids), True
         stops = [at for at, id_ in enumerate(self.prompt) if id_ in self.chat.tokenizer.stop_ids]
-        return min([SUFFIX, len(self.prompt), *(len(self.prompt) - 1 - at for at in stops)])
+        return min([SUFFIX, len(self.prompt), *(len(self.prompt) - 1 - at for at in stops)]), False
 
-    def blank(self, id_):
-        return id_ in self.chat.tokenizer.stop_ids or not self.chat.pieces[id_].decode(errors="replace").strip()
+    def blank(self, ids):
+        """For each id, whether it is a stop id, or of ids that are white space together."""
+        found = [id_ in self.chat.tokenizer.stop_ids for id_ in ids]
+        for first in range(len(ids)):
+            for behind in range(first + 1, min(first + 4, len(ids)) + 1):
+                before, text = self.chat.text(ids[:first]), self.chat.text(ids)
+                through = self.chat.text(ids[:behind])
+                whole = text.startswith(before) and text.startswith(through)
+                if whole and not through[len(before) :].strip():
+                    found[first:behind] = [True] * (behind - first)
+        return found
+
+    def closed(self, dropped, rest):
+        """How many ids, white space and the stop id that was dropped, close the answer again."""
+        for at, id_ in enumerate(rest):
+            if dropped and dropped[-1] in self.chat.tokenizer.stop_ids and id_ == dropped[-1] and all(self.blank(rest[:at])):
+                return at + 1
+        return 0
 
     def by_text(self, turn, prompt):
         """Case 8, by the answer's span."""
         at = self.behind_answer(turn)
         if at is not None:
-            if self.answer and self.answer[-1] in self.chat.tokenizer.stop_ids and prompt[at : at + 1] == self.answer[-1:]:
-                return "retokenized", at + 1, at
-            return "retokenized", at, None
+            again = self.closed(self.answer[-1:], prompt[at:])
+            return "retokenized", at + again, at + again - 1 if again else None
         raise TokenFidelityError("no relation, and no restart announced")
 
     def behind_answer(self, turn):
@@ -153,7 +184,7 @@ class SlowStitcher:
             return None
         (begin, end), encoded = turn.rendered.answer, turn.rendered.encoded
         history = self.rendered.encoded
-        suffix = self.suffix()
+        suffix, _ = self.suffix()
         kept = history.starts[len(history.ids) - suffix] if suffix else len(history.text)
         if encoded.text[:begin] not in [history.text[:cut] for cut in range(kept, len(history.text) + 1)]:
             return None

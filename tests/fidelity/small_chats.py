@@ -17,7 +17,7 @@ from t1x.text.tokenizer import EncodedText, RenderedPrompt
 
 SPECIAL = ("<|pad|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|end|>")
 STOP = SPECIAL.index("<|end|>")
-LETTERS = "ab \n.é"
+LETTERS = "ab \n.é\u00a0"
 THINK = "<think>\n\n</think>\n\n"
 
 
@@ -101,12 +101,12 @@ class SmallChat:
         U+FFFD: by the standard's rule among byte-level tokens, each byte of a run of byte tokens among characters."""
         raw, fresh = b"", True
         for is_byte, run in itertools.groupby((i for i in ids if specials or i >= len(SPECIAL)), self._byte_tokens.__contains__):
-            parts = []
+            parts, whole = [], b""
             for i in run:
                 parts.append(self.pieces[i].removeprefix(b" ") if fresh and self.leads else self.pieces[i])
+                whole += self.pieces[i]
                 fresh = i < len(SPECIAL)
-            whole = b"".join(parts)
-            raw += whole if not is_byte or _is_utf8(whole) else "\ufffd".encode() * len(whole)
+            raw += b"".join(parts) if not is_byte or _is_utf8(whole) else "\ufffd".encode() * len(whole)
         return raw.decode("utf-8", "replace")
 
     def encode(self, text):
@@ -192,7 +192,7 @@ def _bpe(spaces, seed):
         alphabet = [byte[value] for value in LETTERS.encode()] + list("<>think/")
     else:
         symbols = {f"<0x{value:02X}>": bytes([value]) for value in range(256)}
-        alphabet = ["▁" if letter == " " else letter for letter in LETTERS if letter != "\n"] + list("<>think/")
+        alphabet = ["▁" if letter == " " else letter for letter in LETTERS if letter not in "\n\u00a0"] + list("<>think/")
         symbols |= {letter: letter.replace("▁", " ").encode() for letter in alphabet}
     merges, known = [], [*alphabet]
     for _ in range(40):

@@ -68,7 +68,7 @@ def test_what_is_corrupted_is_refused_and_loses_nothing(world):
 def test_every_class_of_corruption_is_tried():
     """In ordinary trials of three turns, whose last boundary is `RETOKENIZED` in some: the policy splits its text as it likes."""
     step = Step("go on", False, ("a", "b", "ab", "</think>"), False, "stop", ("a b\n",), False, 0.0, "delta", False)
-    chat, tried = small_chat("bytes", 1, Style()), set()
+    chat, tried = small_chat("bytes", 2, Style()), set()
     for seed in range(8):
         for layout in (RoutingLayout(2, 2, 8), None):
             tried |= refused(happen(chat, [step] * 3, layout, seed), 2)

@@ -29,7 +29,7 @@ def test_every_rule_holds(world):
     the_auditor_finds_no_violation(got)
     a_row_was_captured_for_its_own_id_or_put_in_where_no_loss_token_follows(got)
     if world.turns[0].rendered is not None:
-        no_stop_token_stands_twice_in_a_row(got)
+        no_stop_token_stands_twice_in_a_row(got, world.chat.tokenizer.whitespace_ids)
     what_was_appended_never_changes(got)
     the_exact_stitcher_takes_exact_turns_and_no_others(world, got)
 
@@ -71,14 +71,15 @@ def a_row_was_captured_for_its_own_id_or_put_in_where_no_loss_token_follows(got)
                 assert row in captured[int(stream.token_ids[j])]
 
 
-def no_stop_token_stands_twice_in_a_row(got):
-    """Templates put one behind an answer, and the policy has sampled it already. Only behind a turn that added nothing to the
-    streams, and whose prompt lacked that stop token, the next turn's exact continuation of it has one of its own."""
+def no_stop_token_stands_twice_in_a_row(got, white):
+    """Templates put one behind an answer, or white space and one, and the policy has sampled it already. Only behind a turn that
+    added nothing to the streams, and whose prompt lacked that stop token, the next turn's exact continuation of it has one of its
+    own."""
     lengths = [sum(len(stream.token_ids) for stream in streams) for streams in got.snapshots]
     if any(before == after for before, after in itertools.pairwise(lengths)):
         return
     for stream in got.trajectories:
-        stops = stream.token_ids == STOP
+        stops = stream.token_ids[~np.isin(stream.token_ids, [*white])] == STOP
         assert not (stops[1:] & stops[:-1]).any()
 
 

@@ -12,7 +12,7 @@ from t1x.engine.protocol import Completion
 from t1x.model.routing_layout import RoutingLayout
 from t1x.trajectory.records import Turn
 
-WORDS = ["a", "b", " ", "\n", "ab", " a", ". ", "é", "a b\n", "<think>b</think>"]
+WORDS = ["a", "b", " ", "\n", "ab", " a", ". ", "é", "a b\n", "<think>b</think>", "\u00a0"]
 
 
 @dataclass(frozen=True)

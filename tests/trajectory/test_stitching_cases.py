@@ -226,9 +226,10 @@ def test_empty_answers():
     assert stitch(FIRST, empty, third) == [
         ("<u> a <a> *ls *<e> <t> b <a> *la", [0, 1, 2, 3, 104, 205, 206, 207], ["exact", "exact"], [])
     ]
-    assert stitch(turn(0, "<u> a", "")) == [("<u> a", [0], [], [])]
-    other = turn(1, "<u> <t>", "la")  # the last id of the stream, `a`, isn't in the prompt
-    assert stitch(turn(0, "<u> a", ""), other) == [("<u> a <t> *la", [0, 0, 101], ["edge"], [1])]
+    first = turn(0, "<u> <a> <think>", "")
+    assert stitch(first) == [("<u> <a> <think>", [0, 1], [], [])]
+    other = turn(1, "<u> <a> <t>", "la")  # the last id of the stream isn't in the prompt
+    assert stitch(first, other) == [("<u> <a> <think> <t> *la", [0, 1, 1, 102], ["edge"], [2])]
 
 
 def test_a_turn_that_adds_nothing():

@@ -2,6 +2,8 @@
 
 `ids("<u> ls _ la <e>")` are the ids of these pieces; `_` stands for a space and `/` for a line break."""
 
+import dataclasses
+
 import numpy as np
 
 from t1x.engine.protocol import Completion
@@ -30,12 +32,14 @@ def names(values):
 
 
 class ToyTokenizer:
-    """Encodes by the longest piece that fits."""
+    """Encodes by the longest piece that fits. Its template ends every prompt with `generation_prompt`."""
 
     vocab_size = len(PIECES)
     stop_ids = (BY_NAME["<e>"], BY_NAME["<x>"])
     whitespace_ids = frozenset((BY_NAME["_"], BY_NAME["/"], BY_NAME["//"]))
-    quirks = bundled().quirks
+
+    def __init__(self, generation_prompt="<a><think>"):
+        self.quirks = dataclasses.replace(bundled().quirks, generation_prompt=generation_prompt)
 
     def decode_spans(self, values):
         parts = [PIECES[id_] for id_ in values]
