@@ -117,7 +117,7 @@ def test_a_list_fits_into_80_columns_and_names_boundaries_that_are_not_exact(
     row = lines[2].split()
     assert (row[0], row[1], row[-1]) == ("train-9-63", "train-000004-4d9461a3", "1")
     assert lines[3].split()[-1] == "0"
-    assert "boundaries: 1 exact, 1 retokenized;" in " ".join(lines)
+    assert "boundaries: 1 exact, 1 retokenized;" in " ".join(" ".join(lines).split())
 
 
 def test_a_trial_is_shown_turn_by_turn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
