@@ -49,6 +49,8 @@ def examples_of(findings: Sequence[Finding], tokenizer: ChatTokenizer | None) ->
         later = f" and of {found.later} later turn{'s' * (found.later > 1)}" if found.later else ""
         where = f"\n{found.trial}, turn {found.turn}: {found.kind}, {found.count} position{'s' * (found.count != 1)} of it{later}"
         yield Text(legible(f"{where}; {found.detail}" if found.detail else where))
+        if found.detail and not found.stream_ids:  # of a turn as a whole: there are no ids to be compared
+            continue
         table = Table(pad_edge=False, box=None)
         for column, justify in (("position", "right"), ("stream", "right"), ("", "left"), ("engine's", "right"), ("", "left")):
             table.add_column(column, justify=justify, overflow="fold")  # type: ignore[arg-type]

@@ -170,6 +170,16 @@ def test_a_turn_that_no_stream_holds_is_shown_by_the_engines_positions(write, ca
     assert not re.search(r"^ *(> )?-\d", said, re.M), "no position is below 0"
 
 
+def test_what_is_wrong_of_a_turn_as_a_whole_shows_no_ids(write, capsys):
+    whole = trial("a")
+    stream = dataclasses.replace(whole.trajectories[0], temperature=0.5)
+    write({("train", 1): [dataclasses.replace(whole, trajectories=(stream,))]})
+    assert main(["audit", "quick-1a-0"]) == 1
+    said = capsys.readouterr().out
+    assert "a, turn 0: temperature" in said
+    assert "engine's" not in said
+
+
 def test_routing_that_was_not_kept_is_said(write, capsys):
     write({("train", 1): [trial("a")]}, routing=False)
     assert main(["audit", "quick-1a-0"]) == 0
