@@ -1,9 +1,10 @@
 """Every stream, boundary, version and routing row is what the rules say, token by token; what the rules refuse is refused."""
 
+from contextlib import suppress
+
 import hypothesis
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from promises import promise
 from slow_stitcher import SlowStitcher
 from stitched_world import stitch_world
@@ -39,32 +40,18 @@ def test_streams_are_those_of_the_slow_stitcher(world):
         assert stream.routed_experts.shape == (len(stream.token_ids) - 1, layers, k)
 
 
-FIRST = settings(max_examples=500, database=None, derandomize=True, phases=[hypothesis.Phase.generate])
-
-
-@pytest.mark.parametrize(
-    ("case", "by_text"),
-    [("exact", True), ("edge", True), ("retokenized", True), ("restart", True), ("exact", False), ("restart", False)],
-)
-def test_the_worlds_hold_every_case(case, by_text):
+def test_the_worlds_hold_every_case():
     """A property that never meets a case says nothing about it."""
+    by_text = {("by text", case) for case in ("exact", "edge", "retokenized", "restart")}
+    due, met = by_text | {("by ids", "exact"), ("by ids", "restart"), "substituted", "refused"}, set()
 
-    def meets(world):
-        chunks, _ = by_the_rules(world)
-        return by_text == (world.turns[0].rendered is not None) and any(case in chunk["boundaries"] for chunk in chunks)
+    def all_are_met(world):
+        chunks, refused = by_the_rules(world)
+        kind = "by text" if world.turns[0].rendered is not None else "by ids"
+        met.update((kind, case) for chunk in chunks for case in chunk["boundaries"])
+        met.update({"substituted"} if any(chunk["substituted"] for chunk in chunks) else (), {"refused"} if refused else ())
+        return met >= due
 
-    assert any(case in t.boundaries for t in stitch_world(hypothesis.find(worlds, meets, settings=FIRST)).trajectories)
-
-
-def test_the_worlds_hold_substituted_rows():
-    def meets(world):
-        return any(chunk["substituted"] for chunk in by_the_rules(world)[0])
-
-    assert any(t.substituted_rows for t in stitch_world(hypothesis.find(worlds, meets, settings=FIRST)).trajectories)
-
-
-def test_the_worlds_hold_what_is_refused():
-    def meets(world):
-        return by_the_rules(world)[1] is not None
-
-    assert stitch_world(hypothesis.find(worlds, meets, settings=FIRST)).error is not None
+    with suppress(hypothesis.errors.NoSuchExample):
+        hypothesis.find(worlds, all_are_met, settings=settings(promise, database=None, derandomize=True, phases=[Phase.generate]))
+    assert met >= due
