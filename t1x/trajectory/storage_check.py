@@ -19,8 +19,7 @@ _WORD = re.compile("[a-z]+(_[a-z]+)*")
 
 def check(trial: StoredTrial) -> None:
     """Shapes, types and ranges of everything, as the records' docstrings have them. Raises `ValueError`."""
-    if not _WORD.fullmatch(trial.ended_by):
-        raise ValueError(f"it ended by {trial.ended_by!r}, which isn't a word of small letters")
+    check_word(trial.ended_by)
     for number, turn in enumerate(trial.turns):
         done, where = turn.completion, f"turn {number}"
         if done.finish_reason not in get_args(FinishReason):
@@ -42,6 +41,12 @@ def check(trial: StoredTrial) -> None:
         _is_routing(stream.routed_experts, where)
         _holds(stitched_rows(stream), where)
         _holds(_out_of_range(stream), where)
+
+
+def check_word(ended_by: str) -> None:
+    """Raises `ValueError` for how no trial ends; those that harnesses know are words such as `engine_error`."""
+    if not _WORD.fullmatch(ended_by):
+        raise ValueError(f"it ended by {ended_by!r}, which isn't a word of small letters")
 
 
 def _are_ids(array: npt.NDArray[Any], what: str) -> None:

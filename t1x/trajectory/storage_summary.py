@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from t1x.trajectory.records import Boundary
+from t1x.trajectory.storage_check import check_word
 
 SUMMARY_COLUMNS = (
     "id",
@@ -39,7 +40,8 @@ class TrialSummary:
 
 
 def summary_of(row: Mapping[str, Any]) -> TrialSummary:
-    """From a row that has these columns."""
+    """From a row that has these columns. Raises `ValueError` where it's none that was written."""
+    check_word(row["ended_by"])
     masks = [stream["loss_mask"] for stream in row["trajectories"]]
     return TrialSummary(
         id=row["id"],
