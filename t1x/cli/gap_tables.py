@@ -53,7 +53,7 @@ def _table(*columns: str) -> Table:
     table = Table(pad_edge=False, box=None, padding=(0, 1, 0, 0))
     table.add_column(columns[0], no_wrap=True)
     for column in columns[1:]:
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="left" if column in ("stitcher", "experts") else "right", no_wrap=True)
     return table
 
 
