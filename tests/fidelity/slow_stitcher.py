@@ -154,12 +154,11 @@ class SlowStitcher:
     def blank(self, ids):
         """For each id, whether it is a stop id, or of ids that are white space together."""
         found = [id_ in self.chat.tokenizer.stop_ids for id_ in ids]
+        texts = [self.chat.text(ids[:n]) for n in range(len(ids) + 1)]
+        whole = [texts[-1].startswith(text) for text in texts]
         for first in range(len(ids)):
             for behind in range(first + 1, min(first + 4, len(ids)) + 1):
-                before, text = self.chat.text(ids[:first]), self.chat.text(ids)
-                through = self.chat.text(ids[:behind])
-                whole = text.startswith(before) and text.startswith(through)
-                if whole and not through[len(before) :].strip():
+                if whole[first] and whole[behind] and not texts[behind][len(texts[first]) :].strip():
                     found[first:behind] = [True] * (behind - first)
         return found
 
