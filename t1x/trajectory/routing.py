@@ -19,7 +19,9 @@ from t1x.trajectory.stitcher import RoutingRecordError
 BLOCK = 1 << 17
 """Experts that are compared at a time, so that they stay in the processor's cache."""
 UNLIKELY = 64
-"""Rows of one turn, with k = 1, in which a layer that holds expert 0 alone is taken for one that wasn't recorded."""
+"""Rows of one turn from which on a choice that never changes is taken for a broken capture. In fewer of them a router may well make
+it: one that takes the same expert nine times of ten does so 64 times in a row once in 850. And what isn't recorded is missing in
+every turn, of which the first ones, with the task in their prompts, are longer."""
 
 
 def check_record(turn: Turn, layout: RoutingLayout | None, earlier: Experts | None = None) -> None:
@@ -29,8 +31,10 @@ def check_record(turn: Turn, layout: RoutingLayout | None, earlier: Experts | No
     `earlier` [n, layers, k] are rows that earlier turns captured for this prompt, from `routing_start` on: those that are served
     from a cache must equal them (invariant 2). Rows that were computed again may differ.
 
-    With k > 1 a layer that wasn't recorded (all zeros) repeats an expert. With k = 1 nothing tells it from the choice of expert 0,
-    but in `UNLIKELY` or more rows of one turn, where a layer of nothing else is refused."""
+    With k > 1 a layer that wasn't recorded (all zeros) repeats an expert. Other broken captures are a choice that could be the
+    router's: expert 0 with k = 1, the top k of zeros (experts 0 to k - 1), the same experts everywhere. In `UNLIKELY` or more rows
+    of one turn these are refused where there are more than k experts: a layer of nothing but the first k, and layers of nothing but
+    one choice each."""
     done = turn.completion
     _check_extent(turn, layout)
     served = min(max(0, done.cached_tokens - done.routing_start), len(done.routing))
@@ -130,11 +134,18 @@ def _check_experts(turn: Turn, layout: RoutingLayout, known: int) -> None:
     rows, first = turn.completion.routing[known:], turn.completion.routing_start + known
     if flaw := record_flaw(rows, layout, first):
         raise _refused(turn, flaw)
-    if layout.k == 1 and len(rows) >= UNLIKELY and not (used := rows.any(axis=(0, 2))).all():
+    if len(rows) < UNLIKELY or layout.experts == layout.k:
+        return
+    fixed = np.flatnonzero((rows[:UNLIKELY] == rows[0]).all(axis=(0, 2)))
+    fixed = fixed[(rows[:, fixed] == rows[0, fixed]).all(axis=(0, 2))]
+    unused = fixed[(rows[0, fixed] == np.arange(layout.k)).all(axis=1)]
+    if len(unused) or len(fixed) == layout.layers:
+        layer = int(unused[0] if len(unused) else fixed[0])
+        where = f"layer {layer}" if len(unused) else f"layer {layer}, as in every other"
         raise _refused(
             turn,
-            f"positions {first} to {first + len(rows) - 1}, layer {used.argmin()}: nothing but expert 0; nothing was recorded for "
-            f"that layer, or its router has collapsed",
+            f"positions {first} to {first + len(rows) - 1}, {where}: nothing but experts {rows[0, layer].tolist()}; they weren't "
+            f"recorded, or the router has collapsed",
         )
 
 

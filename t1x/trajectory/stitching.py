@@ -21,6 +21,7 @@ from t1x.trajectory.edit import Bounds, Edit
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 from t1x.trajectory.routing import check_record, substitute
 from t1x.trajectory.stitcher import RoutingRecordError, StitchingError, TokenFidelityError
+from t1x.trajectory.turn_check import check_turn
 
 
 class TokenTrialStitcher:
@@ -38,7 +39,7 @@ class TokenTrialStitcher:
         self._turns = 0
 
     def add(self, turn: Turn) -> None:
-        _check_turn(turn, self._turns)
+        check_turn(turn, self._turns, self._tokenizer.vocab_size)
         edit = self._related(turn)
         self._check_routing(turn, edit)
         put_in = self._put_in(turn, edit)
@@ -87,8 +88,13 @@ class TokenTrialStitcher:
             )
         if edit.captured or not _adds(turn, edit):
             return None
+        predicts_loss = edit.follow == len(turn.prompt_ids)
+        if self._layout is None and predicts_loss:
+            why = "Nothing stands behind what it repeats, so that what was sampled would follow ids that it lacks"
+            assert self._before is not None
+            raise _fidelity_error(self._before, turn, self._tokenizer, why)
         try:
-            return substitute(chunk.rows, predicts_loss=edit.follow == len(turn.prompt_ids))
+            return substitute(chunk.rows, predicts_loss)
         except RoutingRecordError as error:
             raise RoutingRecordError(f"turn {turn.index}: {error}") from error
 
@@ -110,21 +116,6 @@ class TokenTrialStitcher:
 def _adds(turn: Turn, edit: Edit) -> bool:
     """Whether the streams get longer."""
     return edit.follow < len(turn.prompt_ids) or len(turn.completion.ids) > 0
-
-
-def _check_turn(turn: Turn, index: int) -> None:
-    """What holds for a turn whatever came before it."""
-    done = turn.completion
-    if turn.index != index:
-        raise StitchingError(f"turn {turn.index} came where turn {index} was due")
-    if not len(turn.prompt_ids):
-        raise StitchingError(f"turn {turn.index} has an empty prompt")
-    if done.logprobs.shape != done.ids.shape or not np.isfinite(done.logprobs).all():
-        raise StitchingError(
-            f"turn {turn.index}: {len(done.ids)} sampled ids need as many finite log-probabilities, got {done.logprobs.tolist()}"
-        )
-    if turn.rendered is not None and not np.array_equal(turn.rendered.encoded.ids, turn.prompt_ids):
-        raise StitchingError(f"turn {turn.index}: the ids of its rendered text aren't those of its prompt")
 
 
 def _fidelity_error(before: Turn, turn: Turn, tokenizer: ChatTokenizer, why: str) -> TokenFidelityError:

@@ -68,6 +68,26 @@ def samples(turn, before):
     yield "a log-probability more", change(turn, logprobs=np.append(done.logprobs, np.float32(-1))), StitchingError
     if len(done.ids):
         yield "a log-probability fewer", change(turn, logprobs=done.logprobs[:-1]), StitchingError
+    if len(done.ids):
+        above = done.logprobs.copy()
+        above[0] = 0.5
+        yield "log-probability above 0", change(turn, logprobs=above), StitchingError
+        yield "id beyond the vocabulary", change(turn, ids=np.full_like(done.ids, 10**6)), StitchingError
+        yield "negative id", change(turn, ids=-1 - done.ids), StitchingError
+        yield "ids of 64 bits", change(turn, ids=done.ids + np.int64(2**32)), StitchingError
+        yield "ids of floats", change(turn, ids=done.ids + 0.7), StitchingError
+        yield "ids in two dimensions", change(turn, ids=done.ids[:, None], logprobs=done.logprobs[:, None]), StitchingError
+        yield "log-probabilities of 64 bits", change(turn, logprobs=done.logprobs - np.float64(1e300)), StitchingError
+    for kind, ids in (("of 64 bits", turn.prompt_ids + np.int64(2**32)), ("negative", -1 - turn.prompt_ids)):
+        yield f"prompt {kind}", replace(turn, prompt_ids=ids, rendered=None), StitchingError
+    beyond = len(turn.prompt_ids) + 1
+    yield "temperature that isn't finite", replace(turn, temperature=float("nan")), StitchingError
+    yield "temperature below 0", replace(turn, temperature=-1.0), StitchingError
+    yield "version below 0", change(turn, version=-1), StitchingError
+    yield "cached below 0", change(turn, cached_tokens=-1), StitchingError
+    yield "cached beyond the prompt", change(turn, cached_tokens=beyond), StitchingError
+    yield "placeholders below 0", replace(turn, placeholder_tokens=-1), StitchingError
+    yield "placeholders beyond the prompt", replace(turn, placeholder_tokens=beyond), StitchingError
     empty = replace(turn, prompt_ids=turn.prompt_ids[:0], rendered=None)
     yield "empty prompt", change(empty, routing=done.routing[:0], routing_start=max(0, len(done.ids) - 1)), StitchingError
     yield "turn left out", replace(turn, index=turn.index + 1), StitchingError

@@ -73,7 +73,8 @@ class SlowStitcher:
                 row = chunk["rows"][last - 1]
                 chunk["substituted"].append(last)
             else:
-                raise RoutingRecordError("Eq. 14: a loss position has no row")
+                error = RoutingRecordError if self.layout else TokenFidelityError
+                raise error("Eq. 14: a loss position has no row; where models have none, nothing follows what the prompt lacks")
             chunk["rows"].append(row)
         chunk["boundaries"].append(case)
 
@@ -83,9 +84,15 @@ class SlowStitcher:
             raise StitchingError("a turn out of order")
         if not prompt:
             raise StitchingError("an empty prompt")
+        if any(type(id_) is not int or not 0 <= id_ < self.chat.tokenizer.vocab_size for id_ in prompt + answer):
+            raise StitchingError("not ids of the vocabulary")
         logprobs = done.logprobs.tolist()
-        if len(logprobs) != len(answer) or any(not -float("inf") < value < float("inf") for value in logprobs):
+        if len(logprobs) != len(answer) or any(not -float("inf") < value <= 1e-4 for value in logprobs):
             raise StitchingError("log-probabilities")
+        if not 0 <= turn.temperature < float("inf") or done.version < 0:
+            raise StitchingError("temperature or version")
+        if not 0 <= done.cached_tokens <= len(prompt) or not 0 <= turn.placeholder_tokens <= len(prompt):
+            raise StitchingError("counts beyond the prompt")
         layers, k, dtype = row_of(self.layout)
         if done.routing.ndim != 3 or done.routing.shape[1:] != (layers, k) or done.routing.dtype != dtype:
             raise RoutingRecordError("shape or type")

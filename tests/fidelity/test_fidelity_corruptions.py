@@ -78,5 +78,14 @@ def test_every_class_of_corruption_is_tried():
         *("other type", "rows that nobody has", "row from the cache differs", "NaN log-probability", "infinite log-probability"),
         *("a log-probability more", "a log-probability fewer", "empty prompt", "turn left out", "turn again"),
         *("text of another prompt", "other temperature", "first id rewritten", "an id rewritten", "span of another text"),
-        *("an id dropped", "experts of a model that has none"),
+        *(
+            "an id dropped",
+            "experts of a model that has none",
+            "log-probability above 0",
+            "id beyond the vocabulary",
+            "negative id",
+        ),
+        *("ids of 64 bits", "ids of floats", "ids in two dimensions", "log-probabilities of 64 bits", "prompt of 64 bits"),
+        *("prompt negative", "temperature that isn't finite", "temperature below 0", "version below 0", "cached below 0"),
+        *("cached beyond the prompt", "placeholders below 0", "placeholders beyond the prompt"),
     }

@@ -119,8 +119,38 @@ def test_a_layer_of_expert_0_alone_is_refused_where_k_is_1_and_rows_are_many():
         if rows < UNLIKELY:
             check_record(turn, layout)
         else:
-            with pytest.raises(RoutingRecordError, match="layer 1: nothing but expert 0"):
+            with pytest.raises(RoutingRecordError, match=r"layer 1: nothing but experts \[0\]"):
                 check_record(turn, layout)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_choice_that_never_changes_is_refused_where_rows_are_many(k):
+    layout = RoutingLayout(layers=3, k=k, experts=5)
+
+    def check(rows=UNLIKELY, layout=layout, **layers):
+        turn = captured(layout, prompt=rows, sampled=1)
+        for layer, experts in layers.items():
+            turn.completion.routing[:, int(layer[1:])] = experts[:k]
+        check_record(turn, layout)
+
+    zeros, other = [0, 1], [3, 2]
+    check(l1=other)
+    check(rows=UNLIKELY - 1, l0=zeros, l1=zeros, l2=zeros)
+    with pytest.raises(RoutingRecordError, match=rf"positions 0 to 63, layer 1: nothing but experts \{zeros[:k]}"[:-1]):
+        check(l1=zeros)
+    with pytest.raises(RoutingRecordError, match=rf"layer 0, as in every other: nothing but experts \{other[:k]}"[:-1]):
+        check(l0=other, l1=other, l2=other)
+    with pytest.raises(RoutingRecordError, match="as in every other"):
+        check(rows=3 * UNLIKELY, l0=other, l1=[2, 4], l2=[4, 0])
+    check(layout=RoutingLayout(layers=3, k=k, experts=k), l0=zeros, l1=zeros, l2=zeros)
+
+
+def test_a_choice_that_changes_in_the_last_row_passes():
+    layout = RoutingLayout(layers=2, k=2, experts=5)
+    turn = captured(layout, prompt=3 * UNLIKELY, sampled=1)
+    turn.completion.routing[:-1] = [0, 1]
+    turn.completion.routing[-1] = [1, 0]
+    check_record(turn, layout)
 
 
 def test_rows_that_a_cache_served_equal_the_earlier_ones():

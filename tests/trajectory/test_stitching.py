@@ -17,8 +17,8 @@ PLAN = [Plan(3, 3, False, 0, 0), Plan(2, 2, False, 0, 0), Plan(2, 3, False, 0, 0
 def test_the_error_names_the_first_difference():
     first, second, _ = make_turns(PLAN, (2, 2))
     prompt = second.prompt_ids.copy()
-    prompt[5] = 999
-    with pytest.raises(TokenFidelityError, match=r"turn 1: .* differ at index 5: .*999.*`restarted`"):
+    prompt[5] = 699
+    with pytest.raises(TokenFidelityError, match=r"turn 1: .* differ at index 5: .*699.*`restarted`"):
         stitch([first, dataclasses.replace(second, prompt_ids=prompt)])
     with pytest.raises(TokenFidelityError, match="differ at index 3"):
         stitch(
@@ -44,7 +44,7 @@ def test_rows_from_a_cache_belong_to_the_same_ids(cached, shared):
     """After a restart the engine leaves out rows of ids that the chunk before, of 9 ids, doesn't have."""
     (first,) = make_turns([Plan(5, 3, False, 0, 0)], (2, 2))
     history = np.concatenate([first.prompt_ids, first.completion.ids])
-    prompt = np.concatenate([history[:shared], np.full(12 - shared, 1)])
+    prompt = np.concatenate([history[:shared], np.full(12 - shared, 1, np.int32)])
     done = dataclasses.replace(
         first.completion, routing=rows(np.random.default_rng(0), 12 + 3 - 1 - cached, (2, 2)), routing_start=cached
     )

@@ -218,6 +218,18 @@ def test_a_row_that_predicts_a_sampled_token_is_never_put_in():
     assert "position 4 has a row of no turn's capture, and it predicts a loss token" in error
 
 
+def test_without_experts_the_same_is_a_prompt_that_does_not_continue():
+    def bare(each):
+        rows = np.zeros((len(each.completion.routing), 0, 0), np.uint8)
+        return dataclasses.replace(each, completion=dataclasses.replace(each.completion, routing=rows))
+
+    worker = TokenStitcher().build(TOY, None)
+    worker.add(bare(FIRST))
+    with pytest.raises(TokenFidelityError, match=r"turn 1: .* Nothing stands behind what it repeats"):
+        worker.add(bare(turn(1, "<u> a <a> ls", "la")))
+    worker.add(bare(turn(1, "<u> a <a> ls <t>", "la")))
+
+
 def test_empty_answers():
     """A turn that sampled nothing adds its prompt, and the next one goes on from there."""
     empty = turn(1, "<u> a <a> ls <e> <t>", "", start=4)
