@@ -16,6 +16,7 @@ class Fault(NamedTuple):
 STREAMS = "tests/fidelity/test_fidelity_streams.py::test_streams_are_those_of_the_slow_stitcher"
 RULES = "tests/fidelity/test_fidelity_rules.py::test_every_rule_holds"
 PATH = "tests/fidelity/test_fidelity_path.py::"
+BOUNDARY = "tests/trajectory/test_boundary.py::"
 PADDING = "tests/trajectory/test_routing.py::test_padding_rows_hold_distinct_experts_and_overload_none"
 CORRUPTIONS = "tests/fidelity/test_fidelity_corruptions.py::test_what_is_corrupted_is_refused_and_loses_nothing"
 
@@ -85,49 +86,49 @@ FAULTS = (
         "trajectory/boundary.py",
         "skipped = skipped or closed_again(dropped, prompt[follow:], tokenizer)",
         "pass",
-        (STREAMS, RULES),
+        (STREAMS, BOUNDARY + "test_edge"),
     ),
     Fault(
         "largest s",
         "trajectory/boundary.py",
         "for begin in places:",
         "for begin in sorted(places):",
-        ("tests/trajectory/test_boundary.py",),
+        (BOUNDARY + "test_edge",),
     ),
     Fault(
         "a suffix that reaches into the turns before",
         "trajectory/boundary_ids.py",
         "return len(end) - 1 - int(stops[-1]) if len(stops) else len(end)",
         "return len(end)",
-        (STREAMS, "tests/trajectory/test_boundary.py"),
+        (BOUNDARY + "test_retokenized_by_place_not_by_searching",),
     ),
     Fault(
         "another turn's answer",
         "trajectory/boundary.py",
         "places = [first] if max(1, len(history) - suffix) <= first <= part else []",
         "pass",
-        ("tests/trajectory/test_boundary.py",),
+        (BOUNDARY + "test_an_edge_begins_at_the_answer_as_it_was_rendered",),
     ),
     Fault(
         "an answer that stands in its own prompt",
         "trajectory/boundary.py",
         "certain = rendered or begin == part or not silent[part - begin : follow - begin].all()",
         "certain = True",
-        ("tests/trajectory/test_boundary.py",),
+        (BOUNDARY + "test_not_an_edge",),
     ),
     Fault(
         "rewrite behind an answer of white space",
         "trajectory/boundary.py",
         "suffix if known or not silent.all() else 0",
         "suffix",
-        ("tests/trajectory/test_boundary.py",),
+        (BOUNDARY + "test_not_an_edge",),
     ),
     Fault(
         "an edge that leaves out the answer's end",
         "trajectory/boundary.py",
         "if len(dropped) and follow + skipped < behind:",
         "if False:",
-        (STREAMS, "tests/trajectory/test_boundary.py"),
+        (BOUNDARY + "test_an_edge_ends_behind_the_answer_as_it_was_rendered",),
     ),
     Fault(
         "an id that says something is dropped",
