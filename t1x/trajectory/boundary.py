@@ -48,18 +48,19 @@ def edge(before: Answered, turn: Shown, tokenizer: ChatTokenizer, bounds: Bounds
       have says nothing of a_i;
     - a blank a_i shows no place: that's where they part then, and p_i must be known to end as the template's prompts do."""
     history, answer, prompt = before.prompt_ids, before.completion.ids, turn.prompt_ids
-    part, silent = common(history, prompt), blank(answer, tokenizer)
     suffix, known = _suffix(history, tokenizer, bounds)
-    least, behind = max(1, len(history) - (suffix if known or not silent.all() else 0)), 0
+    part, least, behind = common(history, prompt), max(1, len(history) - suffix), 0
     places: Iterable[int] = _places(answer, prompt, least, part)
     if rendered := turn.rendered is not None and turn.rendered.answer is not None:
         first, behind = _rendered_answer(turn)
-        places = [first] if max(1, len(history) - suffix) <= first <= part else []
+        places = [first] if least <= first <= part else []
     for begin in places:
         follow = begin + common(answer, prompt[begin:])
         dropped = answer[follow - begin :]
-        certain = rendered or begin == part or not silent[part - begin : follow - begin].all()
-        if len(dropped) > bounds.dropped_ids or not blank(dropped, tokenizer).all() or not certain:
+        if len(dropped) > bounds.dropped_ids or not blank(dropped, tokenizer):
+            continue
+        certain = rendered or begin == len(history) or (known and begin == part)
+        if not certain and blank(answer, tokenizer, part - begin, follow - begin):
             continue
         skipped = repeated(dropped, prompt[follow:])
         if len(dropped) and follow + skipped < behind:

@@ -3,7 +3,6 @@
 from collections.abc import Container
 
 import numpy as np
-import numpy.typing as npt
 
 from t1x.text.tokenizer import ChatTokenizer, Ids
 
@@ -16,17 +15,18 @@ def common(first: Ids, second: Ids) -> int:
     return at if n and differs[at] else n
 
 
-def blank(ids: Ids, tokenizer: ChatTokenizer) -> npt.NDArray[np.bool_]:
-    """[n]: which ids are stop ids, or stand for nothing but white space, be it that several are one such character (U+00A0 in
-    bytes)."""
-    alone = np.isin(ids, [*tokenizer.stop_ids, *tokenizer.whitespace_ids])
-    if alone.all():
-        return alone
+def blank(ids: Ids, tokenizer: ChatTokenizer, first: int = 0, stop: int | None = None) -> bool:
+    """Whether the ids [first, stop) of `ids` are stop ids or stand for nothing but white space, be it that several are one such
+    character (U+00A0 in bytes)."""
+    stops, white = tokenizer.stop_ids, tokenizer.whitespace_ids
+    others = [id_ for id_ in ids[first:stop].tolist() if id_ not in stops and id_ not in white]
+    if not others or any(tokenizer.bytes_of(id_).decode(errors="ignore").strip() for id_ in others):
+        return not others  # an id that has a letter of its own is enough, and most have
     said = tokenizer.decode_spans(ids)
-    others = np.cumsum([0, *(not letter.isspace() for letter in said.text)])  # up to each character
-    starts = np.append(said.starts, len(said.text))
-    ends = starts[np.searchsorted(starts, said.starts, side="right")]
-    return alone | ((ends > said.starts) & (others[ends] == others[said.starts]))
+    starts = np.append(said.starts, len(said.text)).tolist()
+    ends = np.append(said.starts, len(said.text))[np.searchsorted(said.starts, said.starts, side="right")].tolist()
+    at = range(*slice(first, stop).indices(len(ids)))
+    return all(not said.text[starts[i] : ends[i]].strip() for i in at if ids[i] not in stops)
 
 
 def trailing(ids: Ids, wanted: Container[int]) -> int:
@@ -51,7 +51,7 @@ def closed_again(dropped: Ids, rest: Ids, tokenizer: ChatTokenizer) -> int:
     if not len(dropped) or dropped[-1] not in tokenizer.stop_ids:
         return 0
     at = np.flatnonzero(rest == dropped[-1])[:1]
-    return int(at[0]) + 1 if len(at) and blank(rest[: at[0]], tokenizer).all() else 0
+    return int(at[0]) + 1 if len(at) and blank(rest[: at[0]], tokenizer) else 0
 
 
 def template_end(prompt: Ids, tokenizer: ChatTokenizer) -> int | None:

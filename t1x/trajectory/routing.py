@@ -136,7 +136,7 @@ def _check_experts(turn: Turn, layout: RoutingLayout, known: int) -> None:
         raise _refused(turn, flaw)
     if len(rows) < UNLIKELY or layout.experts == layout.k:
         return
-    fixed = np.flatnonzero((rows[:UNLIKELY] == rows[0]).all(axis=(0, 2)))
+    fixed = np.flatnonzero((rows[-1] == rows[0]).all(axis=1))  # few are left to look at as a whole
     fixed = fixed[(rows[:, fixed] == rows[0, fixed]).all(axis=(0, 2))]
     unused = fixed[(rows[0, fixed] == np.arange(layout.k)).all(axis=1)]
     if len(unused) or len(fixed) == layout.layers:

@@ -105,22 +105,22 @@ FAULTS = (
     Fault(
         "another turn's answer",
         "trajectory/boundary.py",
-        "places = [first] if max(1, len(history) - suffix) <= first <= part else []",
+        "places = [first] if least <= first <= part else []",
         "pass",
         (BOUNDARY + "test_an_edge_begins_at_the_answer_as_it_was_rendered",),
     ),
     Fault(
         "an answer that stands in its own prompt",
         "trajectory/boundary.py",
-        "certain = rendered or begin == part or not silent[part - begin : follow - begin].all()",
-        "certain = True",
+        "if not certain and blank(answer, tokenizer, part - begin, follow - begin):",
+        "if False:",
         (BOUNDARY + "test_not_an_edge",),
     ),
     Fault(
         "rewrite behind an answer of white space",
         "trajectory/boundary.py",
-        "suffix if known or not silent.all() else 0",
-        "suffix",
+        "(known and begin == part)",
+        "begin == part",
         (BOUNDARY + "test_not_an_edge",),
     ),
     Fault(
@@ -133,8 +133,8 @@ FAULTS = (
     Fault(
         "an id that says something is dropped",
         "trajectory/boundary.py",
-        "if len(dropped) > bounds.dropped_ids or not blank(dropped, tokenizer).all() or not certain:",
-        "if len(dropped) > bounds.dropped_ids or not certain:",
+        "if len(dropped) > bounds.dropped_ids or not blank(dropped, tokenizer):",
+        "if len(dropped) > bounds.dropped_ids:",
         (STREAMS,),
     ),
     Fault(

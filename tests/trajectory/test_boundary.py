@@ -54,6 +54,7 @@ EDGES = [
         (1, 0, 0, 8, True),
     ),
     ("the smallest s, then the smallest u", "<u> a a a", "a b / <e>", "<u> a a a b / <e> <t>", (1, 0, 0, 7, True)),
+    ("the smallest s, though a larger one drops nothing", "<u> a /", "a / a /", "<u> a / a / a b", (0, 1, 0, 6, False)),
     ("the smallest s, though a larger one drops less", "<u> <a> / a", "/ <e>", "<u> <a> / a <e> <t>", (0, 2, 1, 5, True)),
     ("the smallest of two s that fit", "<u> a _", "a _ a _ _", "<u> a _ a _ a <t>", (0, 2, 0, 6, False)),
     (
@@ -83,6 +84,7 @@ NOT_EDGES = [
     ("white space said, and another task, behind no stop id", "<u> a <a>", "_ <e>", "<u> b <a> <t>"),
     ("the same, where prompts end as the template's", "<u> a <a> <think>", "_ <e>", "<u> b <a> <t>"),
     ("nothing said, and another task", "<u> a <a>", "", "<u> b <a>"),
+    ("a message left out, and the answer in its place", "<u> a <e> <a>", "ls <e>", "<u> ls <e> <t> b"),
     ("nothing in common", "a b", "<e>", "c <a>"),
     ("of the prompt nothing is left", "a b", "ls <e>", "ls <t>"),
     ("an answer that stands in the prompt itself", "<u> b <a> a a", "a / <e>", "<u> b <a> a a / <e> <t>"),

@@ -41,6 +41,9 @@ class ToyTokenizer:
     def __init__(self, generation_prompt="<a><think>"):
         self.quirks = dataclasses.replace(bundled().quirks, generation_prompt=generation_prompt)
 
+    def bytes_of(self, id_):
+        return PIECES[id_].encode()
+
     def decode_spans(self, values):
         parts = [PIECES[id_] for id_ in values]
         starts = np.cumsum([0, *map(len, parts)])[:-1]
