@@ -67,7 +67,7 @@ class TokenStitcher(Stitcher):
 
     suffix_ids: Annotated[int, Field(ge=0)] = 96
     """s: ids at the end of a prompt that the next prompt may leave out (report: 96): what the chat template ends every prompt with,
-    such as the generation prompt and an empty think block. A stop id is never among them."""
+    such as the generation prompt and an empty think block. Where a prompt doesn't end so, no stop id is among them."""
     dropped_ids: Annotated[int, Field(ge=0)] = 16
     """u: stop and white-space ids at the end of an answer that the next prompt may leave out (report: 16)."""
 
