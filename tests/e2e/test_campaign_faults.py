@@ -66,6 +66,7 @@ def killed_with_its_janitor(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
+@pytest.mark.ci
 def test_a_campaign_goes_on_and_counts_what_went_wrong(sandboxes: Path, tmp_path: Path) -> None:
     """Also where the one before it was killed outright with its janitor, whose work is left to it."""
     hanging = dataclasses.replace(TASK, tests=(TaskFile("test.sh", b"sleep 100\n"),), verifier_timeout=1.0)

@@ -129,6 +129,7 @@ def ended(pid: int, seconds: float = 30) -> bool:
 REWARDS = "{'reward': {'dense': [], 'binary': ['Campaign.reward = @BinaryReward()']}}"
 
 
+@pytest.mark.ci
 def test_a_grid_that_is_killed_goes_on_where_it_was(grid: Grid) -> None:
     grid.write(REWARDS)
     process = grid.start()

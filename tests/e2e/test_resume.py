@@ -19,6 +19,7 @@ from open_folder import open_folder
 from stores import with_store
 
 from t1x.campaign.record import Run, Status, alive, runs
+from t1x.trajectory.storage_reader import read_header
 
 LINES = (
     "include 'registry/models/tiny_moe.gin'",
@@ -103,9 +104,9 @@ def weights(run: Run) -> dict[str, bytes]:
     return {network: (run.weights / network / "model.safetensors").read_bytes() for network in ("policy", "critic")}
 
 
-def trials(run: Run) -> dict[str, bytes]:
-    """The files of stored trials."""
-    return {path.name: path.read_bytes() for path in (run.folder / "trajectories").iterdir()}
+def trials(run: Run) -> dict[str, str]:
+    """The stored trials by file: the digest of all rows. Beside them a file holds whose they are, and each run is another."""
+    return {path.name: read_header(path).digest for path in (run.folder / "trajectories").iterdir()}
 
 
 @pytest.fixture(
