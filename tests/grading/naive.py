@@ -18,7 +18,8 @@ SYSTEM = [
     *system_links(),
 ]
 NAMESPACES = (
-    "--unshare-user --unshare-pid --unshare-ipc --unshare-net --unshare-uts --uid 1000 --gid 1000 --cap-drop ALL --die-with-parent"
+    "--unshare-user --unshare-pid --as-pid-1 --unshare-ipc --unshare-net --unshare-uts --uid 1000 --gid 1000 --cap-drop ALL "
+    "--die-with-parent"
 )
 WRITABLE = {"app": "/app", "tmp": "/tmp", "logs": "/logs", "home": "/home/agent", "tests": "/tests", "bin": "/usr/local/bin"}
 TEST_SH = """cd /app
@@ -39,7 +40,10 @@ class Verdict:
 
 def judge_naively(task: Task, commands: str, seconds: float = 100.0, races: bool = False) -> Verdict:
     """The agent's commands, then the verdict; the cause `hangs` where none comes within so many seconds. Where it
-    `races`, nobody looks at the verdict before those processes had their time."""
+    `races`, nobody looks at the verdict before those processes had their time.
+
+    `timeout` is the first process of its pid namespace: bubblewrap ends when it has ended, and everything else in there with it.
+    Else a daemon might still write into the folder while it is removed."""
     with tempfile.TemporaryDirectory() as root:
         folders = {Path(root, name): inside for name, inside in WRITABLE.items()}
         for folder in (*folders, Path(root, "held"), Path(root, "logs/verifier")):
@@ -58,14 +62,12 @@ def judge_naively(task: Task, commands: str, seconds: float = 100.0, races: bool
         binds += [word for source, inside in command.system.items() for word in ("--ro-bind", str(source), inside)]
         wait = "for i in $(seq 80); do sleep 0.1; grep -q 1 /logs/verifier/reward.txt && break; done" if races else ":"
         shell = f"cd /app\n{commands}\nrm -f /logs/verifier/reward.txt; cp /held/* /tests/; bash /tests/test.sh; {wait}"
-        argv = ["bwrap", *NAMESPACES.split(), *SYSTEM, *binds, "--ro-bind", f"{root}/held", "/held", "--", "/bin/bash", "-c", shell]
+        within = ["/usr/bin/timeout", "--kill-after=1", str(seconds), "/bin/bash", "-c", shell]
+        argv = ["bwrap", *NAMESPACES.split(), *SYSTEM, *binds, "--ro-bind", f"{root}/held", "/held", "--", *within]
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "LANG": "C.UTF-8"}
-        try:
-            ran = subprocess.run(argv, env=env, capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL)
-        except subprocess.TimeoutExpired:
-            return Verdict(False, 0, "hangs")
+        ran = subprocess.run(argv, env=env, capture_output=True, stdin=subprocess.DEVNULL)
         assert b"bwrap:" not in ran.stderr, ran.stderr
-        return read(Path(root))
+        return Verdict(False, 0, "hangs") if ran.returncode == 124 else read(Path(root))
 
 
 def read(root: Path) -> Verdict:
