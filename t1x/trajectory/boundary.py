@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids
-from t1x.trajectory.boundary_ids import behind_last_stop, blank, closed_again, common, repeated, template_end, trailing
+from t1x.trajectory.boundary_ids import behind_last_stop, blank, closed_again, common, repeated, repetition, template_end, trailing
 from t1x.trajectory.edit import Answered, Bounds, Edit, Shown
 from t1x.trajectory.records import Boundary
 
@@ -93,7 +93,7 @@ def retokenized(before: Answered, turn: Shown, tokenizer: ChatTokenizer, bounds:
     if _start(new.starts, follow, len(new.text)) != end or not _whole(new, follow, end, tokenizer):
         return f"One id of the prompt stands for the end of the answer and for what follows it, at character {end}"
     stops, rest = answer[len(answer) - trailing(answer, tokenizer.stop_ids) :], turn.prompt_ids[follow:]
-    skipped = repeated(stops, rest) or closed_again(stops, rest, tokenizer)
+    skipped = repetition(stops, rest, tokenizer)
     return Edit(Boundary.RETOKENIZED, follow + skipped, skipped > 0, skipped=skipped)
 
 

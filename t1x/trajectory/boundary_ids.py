@@ -17,7 +17,7 @@ def common(first: Ids, second: Ids) -> int:
 
 def blank(ids: Ids, tokenizer: ChatTokenizer, first: int = 0, stop: int | None = None) -> bool:
     """Whether the ids [first, stop) of `ids` are stop ids or stand for nothing but white space, be it that several are one such
-    character (U+00A0 in bytes)."""
+    character (U+00A0 in bytes). An id that stands for nothing at all is blank."""
     stops, white = tokenizer.stop_ids, tokenizer.whitespace_ids
     others = [id_ for id_ in ids[first:stop].tolist() if id_ not in stops and id_ not in white]
     if not others or any(tokenizer.bytes_of(id_).decode(errors="ignore").strip() for id_ in others):
@@ -26,7 +26,7 @@ def blank(ids: Ids, tokenizer: ChatTokenizer, first: int = 0, stop: int | None =
     starts = np.append(said.starts, len(said.text)).tolist()
     ends = np.append(said.starts, len(said.text))[np.searchsorted(said.starts, said.starts, side="right")].tolist()
     at = range(*slice(first, stop).indices(len(ids)))
-    return all(not said.text[starts[i] : ends[i]].strip() for i in at if ids[i] not in stops)
+    return all(not said.text[starts[i] : ends[i]].strip() for i in at if ids[i] not in stops and tokenizer.bytes_of(int(ids[i])))
 
 
 def trailing(ids: Ids, wanted: Container[int]) -> int:
@@ -52,6 +52,11 @@ def closed_again(dropped: Ids, rest: Ids, tokenizer: ChatTokenizer) -> int:
         return 0
     at = np.flatnonzero(rest == dropped[-1])[:1]
     return int(at[0]) + 1 if len(at) and blank(rest[: at[0]], tokenizer) else 0
+
+
+def repetition(dropped: Ids, rest: Ids, tokenizer: ChatTokenizer) -> int:
+    """How many ids `rest` begins with that repeat the end of `dropped`, so that a stream that ends with these does without."""
+    return repeated(dropped, rest) or closed_again(dropped, rest, tokenizer)
 
 
 def template_end(prompt: Ids, tokenizer: ChatTokenizer) -> int | None:

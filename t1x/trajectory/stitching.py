@@ -5,6 +5,7 @@ Invariants:
 - what is compared with a prompt, and served to it from the session's cache, is what the engine saw in the turn before, not the
   stream, which differs from it behind a boundary that isn't exact;
 - the row of a loss position comes from the turn that sampled it;
+- no stop token stands twice in a row: not either where turns that added nothing stand between it and a prompt that repeats it;
 - what one turn costs doesn't depend on the turns before it, but for comparisons of its prompt as a whole.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from t1x.model.routing_layout import Experts, RoutingLayout
 from t1x.text.tokenizer import ChatTokenizer, Ids
 from t1x.trajectory.boundary import exact, inexact, shared_prefix
+from t1x.trajectory.boundary_ids import repetition, trailing
 from t1x.trajectory.captures import CapturedRows
 from t1x.trajectory.chunk import Chunk
 from t1x.trajectory.edit import Bounds, Edit
@@ -36,11 +38,14 @@ class TokenTrialStitcher:
         self._captures = CapturedRows()
         self._aligned = True
         """Whether the stream's last id is the engine's. It isn't behind a prompt that lacks it and a turn that added nothing."""
+        self._lacking: Ids = np.empty(0, np.int32)
+        """Stop and white-space ids at the stream's end that the engine didn't see again: the prompts since then left them out, and
+        added nothing."""
         self._turns = 0
 
     def add(self, turn: Turn) -> None:
         check_turn(turn, self._turns, self._tokenizer.vocab_size)
-        edit = self._related(turn)
+        edit = self._once(self._related(turn), turn.prompt_ids)
         self._check_routing(turn, edit)
         put_in = self._put_in(turn, edit)
 
@@ -50,6 +55,7 @@ class TokenTrialStitcher:
                 self._finished.append(self._chunk.trajectory())
             self._chunk = Chunk(turn.temperature, self._layout)
         self._aligned = edit.captured or _adds(turn, edit)
+        self._lacking = self._left_out(turn, edit)
         self._chunk.append(edit, turn, put_in, self._captures[edit.follow - edit.captured :], opens_trial=self._before is None)
         self._before = turn
         self._turns += 1
@@ -77,6 +83,21 @@ class TokenTrialStitcher:
             why += f". What is known of the chat template: {' '.join(self._tokenizer.quirks.describe().splitlines())}"
         raise _fidelity_error(before, turn, self._tokenizer, why)
 
+    def _once(self, edit: Edit, prompt: Ids) -> Edit:
+        """The edit without ids that the stream ends with already, though the engine's last turn didn't."""
+        again = 0 if edit.boundary is Boundary.RESTART else repetition(self._lacking, prompt[edit.follow :], self._tokenizer)
+        return replace(edit, follow=edit.follow + again, captured=True, skipped=again) if again else edit
+
+    def _left_out(self, turn: Turn, edit: Edit) -> Ids:
+        """What a later prompt may repeat that the stream ends with, behind this edit."""
+        if self._before is None or edit.skipped or edit.boundary is Boundary.RESTART or _adds(turn, edit):
+            return self._lacking[:0]
+        answer = self._before.completion.ids
+        if not len(answer):
+            return self._lacking
+        stops = edit.boundary is Boundary.RETOKENIZED
+        return answer[len(answer) - (trailing(answer, self._tokenizer.stop_ids) if stops else edit.dropped) :]
+
     def _put_in(self, turn: Turn, edit: Edit) -> Experts | None:
         """The row for the stream's last id where no capture has it."""
         chunk = self._chunk
@@ -103,7 +124,7 @@ class TokenTrialStitcher:
         start, cached = turn.completion.routing_start, turn.completion.cached_tokens
         shared = 0
         if self._before is not None and (start > 0 or cached > 0):
-            ids = edit.follow if edit.boundary is Boundary.EXACT else shared_prefix(self._before, turn.prompt_ids)
+            ids = edit.follow - edit.skipped if edit.boundary is Boundary.EXACT else shared_prefix(self._before, turn.prompt_ids)
             shared = min(ids, len(self._captures))
         check_record(turn, self._layout, self._captures[start : min(cached, shared)] if 0 <= start < min(cached, shared) else None)
         if start > shared:

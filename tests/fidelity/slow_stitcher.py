@@ -11,16 +11,19 @@ SUFFIX, DROPPED = 96, 16
 
 class SlowStitcher:
     """Chunks are dicts of lists. `ids` and `rows` are what the engine consumed and captured in the latest turn; `place` is where
-    the stream's last id stands in it (None: nowhere)."""
+    the stream's last id stands in it (None: nowhere). `gone` are ids at the end of an answer that prompts have left out since,
+    while nothing was put behind it."""
 
     def __init__(self, chat, layout):
         self.chat, self.layout, self.chunks = chat, layout, []
-        self.prompt, self.answer, self.rows, self.place, self.rendered = [], [], [], None, None
+        self.prompt, self.answer, self.rows, self.place, self.rendered, self.gone = [], [], [], None, None, []
 
     def add(self, turn):
         done, prompt, answer = turn.completion, turn.prompt_ids.tolist(), turn.completion.ids.tolist()
         self.check(turn, prompt, answer)
-        case, skipped, place = self.relation(turn, prompt) if self.chunks else ("first", 0, None)
+        case, skipped, place, gone = self.relation(turn, prompt) if self.chunks else ("first", 0, None, [])
+        if case in ("exact", "edge", "retokenized") and (again := self.again(self.gone, prompt[skipped:])):
+            skipped, place = skipped + again, skipped + again - 1
         rows = self.captured(turn, prompt)
         if case == "first":
             self.open(turn, prompt, [])
@@ -46,6 +49,8 @@ class SlowStitcher:
         for at in range(skipped, len(whole) - 1):
             chunk["rows"].append(rows[at])
         self.place = len(whole) - 1 if len(whole) > skipped else place
+        grown = len(whole) > skipped or self.place is not None
+        self.gone = [] if grown else gone if self.answer else self.gone
         self.prompt, self.answer, self.rows, self.rendered = prompt, answer, rows, turn.rendered
 
     def open(self, turn, prompt, boundaries):
@@ -115,12 +120,13 @@ class SlowStitcher:
         return self.rows[:start] + routing
 
     def relation(self, turn, prompt):
-        """(case, how many of the prompt's ids the stream doesn't get, where its last id stands in the prompt)"""
+        """(case, how many of the prompt's ids the stream doesn't get, where its last id stands in the prompt, ids at the answer's
+        end that the prompt lacks)"""
         p, a = self.prompt, self.answer
         if prompt[: len(p) + len(a)] == p + a:
-            return "exact", len(p) + len(a), self.place
+            return "exact", len(p) + len(a), self.place, []
         if turn.restarted:
-            return "restart", 0, None
+            return "restart", 0, None, []
         part = 0
         while part < min(len(p), len(prompt)) and p[part] == prompt[part]:
             part += 1
@@ -145,7 +151,7 @@ class SlowStitcher:
                 elif all(blank[at - begin] for at in range(part, len(kept))):
                     continue
                 skipped = len(kept) + (n or self.closed(dropped, prompt[len(kept) :]))
-                return "edge", skipped, skipped - 1 if a and (u == 0 or skipped > len(kept)) else None
+                return "edge", skipped, skipped - 1 if a and (u == 0 or skipped > len(kept)) else None, dropped
         return self.by_text(turn, prompt)
 
     def suffix(self):
@@ -169,6 +175,10 @@ class SlowStitcher:
                     found[first:behind] = [True] * (behind - first)
         return found
 
+    def again(self, gone, rest):
+        """How many ids that the stream ends with already stand there again."""
+        return max(n for n in range(len(gone) + 1) if rest[:n] == gone[len(gone) - n :]) or self.closed(gone, rest)
+
     def closed(self, dropped, rest):
         """How many ids, white space and the stop id that was dropped, close the answer again."""
         for at, id_ in enumerate(rest):
@@ -181,7 +191,8 @@ class SlowStitcher:
         at = self.behind_answer(turn)
         if at is not None:
             again = self.closed(self.answer[-1:], prompt[at:])
-            return "retokenized", at + again, at + again - 1 if again else None
+            stops = [id_ for id_ in self.answer[-1:] if id_ in self.chat.tokenizer.stop_ids]
+            return "retokenized", at + again, at + again - 1 if again else None, stops
         raise TokenFidelityError("no relation, and no restart announced")
 
     def behind_answer(self, turn):

@@ -77,7 +77,7 @@ FAULTS = (
     Fault(
         "doubled stop token",
         "trajectory/boundary.py",
-        "skipped = repeated(stops, rest) or closed_again(stops, rest, tokenizer)",
+        "skipped = repetition(stops, rest, tokenizer)",
         "skipped = 0",
         (STREAMS, RULES),
     ),
@@ -87,6 +87,16 @@ FAULTS = (
         "skipped = skipped or closed_again(dropped, prompt[follow:], tokenizer)",
         "pass",
         (STREAMS, BOUNDARY + "test_edge"),
+    ),
+    Fault(
+        "doubled stop token behind an aborted retry",
+        "trajectory/stitching.py",
+        "edit = self._once(self._related(turn), turn.prompt_ids)",
+        "edit = self._related(turn)",
+        (
+            "tests/trajectory/test_stitching_cases.py::"
+            "test_what_stands_in_the_stream_is_not_repeated_behind_turns_that_added_nothing",
+        ),
     ),
     Fault(
         "largest s",
@@ -205,8 +215,8 @@ FAULTS = (
     Fault(
         "swapped experts",
         "model/replay.py",
-        "return self._record[place.start : place.start + place.rows, place.layer].long()",
-        "return self._record[place.start : place.start + place.rows, place.layer].long().flip(-1)",
+        "return self._experts[place.layer][place.start : place.start + place.rows]",
+        "return self._experts[place.layer][place.start : place.start + place.rows].flip(-1)",
         (PATH + "test_a_replayed_pass_goes_through_the_experts_that_sampled_each_loss_token",),
     ),
     Fault(

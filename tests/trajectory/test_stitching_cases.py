@@ -253,6 +253,49 @@ def test_a_turn_that_adds_nothing():
     refused(RoutingRecordError, FIRST, aborted, turn(2, "<u> a <a> ls", "la", start=3))
 
 
+NOTHING_ADDED = {
+    # what was sampled behind `<u> a <a>`, the prompts of the turns behind it, and the stream: none but the last samples anything
+    "a stop id": ("ls <e>", ["<u> a <a> ls", "<u> a <a> ls <e> <t>"], "*ls *<e> <t>"),
+    "over several turns": ("ls <e>", ["<u> a <a> ls", "<u> a <a> ls", "<u> a <a> ls", "<u> a <a> ls <e> <t>"], "*ls *<e> <t>"),
+    "white space and a stop id": ("ls / <e>", ["<u> a <a> ls", "<u> a <a> ls / <e> <t>"], "*ls */ *<e> <t>"),
+    "a stop id behind the template's line break": ("ls <e>", ["<u> a <a> ls", "<u> a <a> ls / <e> <t>"], "*ls *<e> <t>"),
+    "white space": ("ls /", ["<u> a <a> ls", "<u> a <a> ls / <e> <t>"], "*ls */ <e> <t>"),
+    "an empty answer, asked for again": ("<e>", ["<u> a <a>", "<u> a <a> <e> <t>"], "*<e> <t>"),
+    "one stop id of two": ("ls <x>", ["<u> a <a> ls", "<u> a <a> ls <e> <t>"], "*ls *<x> <e> <t>"),
+}
+
+
+@pytest.mark.parametrize(("answer", "prompts", "stream"), NOTHING_ADDED.values(), ids=NOTHING_ADDED)
+def test_what_stands_in_the_stream_is_not_repeated_behind_turns_that_added_nothing(answer, prompts, stream):
+    """Each is a retry that was aborted: its prompt lacks the answer's end, which the prompt behind it has."""
+    turns = [turn(0, "<u> a <a>", answer), *(turn(index, prompt, "") for index, prompt in enumerate(prompts[:-1], 1))]
+    turns.append(turn(len(prompts), prompts[-1], "la"))
+    ((shown, rows, cases, substituted),) = stitch(*turns)
+    assert shown == f"<u> a <a> {stream} *la"
+    assert cases == ["edge"] + ["exact"] * (len(prompts) - 1)
+    last = 3 + len(ids(answer)) - 1
+    own = ids(prompts[-1])
+    if substituted:
+        assert (substituted, rows[last]) == ([last], rows[last - 1]), "no prompt has it"
+    else:
+        assert rows[last] == 100 * len(prompts) + len(own) - len(shown.split()[last + 1 : -1]) - 1
+    assert rows[last + 1 :] == [100 * len(prompts) + at for at in range(len(own) - len(rows[last + 1 :]), len(own))]
+
+
+def test_the_same_behind_an_answer_in_other_ids():
+    turns = [
+        turn(0, "<u> <a>", "l s <e>", text=True),
+        turn(1, "<u> <a> ls", "", answered=(2, 3)),
+        turn(2, "<u> <a> ls / <e> <t>", "la"),
+    ]
+    assert stitch(*turns) == [("<u> <a> *l *s *<e> <t> *la", [0, 1, 2, 3, 204, 205], ["retokenized", "exact"], [])]
+
+
+def test_an_announced_restart_repeats_nothing():
+    turns = [turn(0, "<u> <a>", "ls <e>"), turn(1, "<u> <a> ls", ""), turn(2, "<e> <u> <a>", "la", restarted=True)]
+    assert stitch(*turns)[1][0] == "<e> <u> <a> *la"
+
+
 def test_the_error_shows_ids_and_texts_around_the_first_difference():
     first = turn(0, "<u> a <a>", "ls b <e>", text=True)
     second = turn(1, "<u> a <a> ls c <e> <t>", "la", answered=(3, 5))
