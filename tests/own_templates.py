@@ -111,10 +111,11 @@ HALVES = """{%- for m in messages %}{{ '<|' + m.role + '|><|' + m.content + '|><
 """What stands around contents are halves of special tokens."""
 
 
-def build(tokenizer: str, template: str) -> TemplatedTokenizer:
-    """`template` is a name or a template itself."""
-    source = TEMPLATES.get(template, template)
-    return TemplatedTokenizer(TOKENIZERS[tokenizer](), source, stop_token="<|end|>", variables={"raise_exception": refuse})
+def build(tokenizer: str, template: str, padded: int = 0) -> TemplatedTokenizer:
+    """`template` is a name or a template itself; the model's vocabulary has `padded` ids more than the tokenizer."""
+    source, library = TEMPLATES.get(template, template), TOKENIZERS[tokenizer]()
+    size = library.get_vocab_size() + padded
+    return TemplatedTokenizer(library, source, stop_token="<|end|>", variables={"raise_exception": refuse}, vocab_size=size)
 
 
 def refuse(message: str) -> None:

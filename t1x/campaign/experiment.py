@@ -100,6 +100,12 @@ class Experiment(Root):
                 f"tokenizer {type(self.tokenizer).__name__} has {self.tokenizer.vocab_size} ids, but model "
                 f"{type(self.model).__name__} knows {self.model.vocab_size}; set vocab_size to {self.tokenizer.vocab_size} or more"
             )
+        if self.tokenizer.vocab_size < self.model.vocab_size:
+            raise ValueError(
+                f"model {type(self.model).__name__} may sample {self.model.vocab_size} ids, but tokenizer "
+                f"{type(self.tokenizer).__name__} takes {self.tokenizer.vocab_size}; set its vocab_size to "
+                f"{self.model.vocab_size}: those that it hasn't stand for nothing"
+            )
         return self
 
     @model_validator(mode="after")

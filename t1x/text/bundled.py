@@ -1,16 +1,19 @@
 """The tokenizer that the package ships for small models."""
 
-from typing import Literal
+from typing import Annotated
 
+from pydantic import Field
+
+from t1x.config import Role
 from t1x.text.tokenizer import ChatTokenizer, Tokenizer
 
 
 class BundledTokenizer(Tokenizer):
     """Byte-level BPE of 700 tokens, trained on synthetic tasks. A prompt is `<|user|>`, the text, `<|end|><|assistant|>`."""
 
-    vocab_size: Literal[700] = 700
+    vocab_size: Annotated[int, Role.SCALE, Field(ge=700)] = 700
 
     def build(self) -> ChatTokenizer:
         from t1x.text.chat import bundled
 
-        return bundled()
+        return bundled(self.vocab_size)

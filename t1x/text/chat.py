@@ -28,9 +28,16 @@ class TemplatedTokenizer(ChatTokenizer):
     """Renders conversations with their Jinja template, which may look into contents, and compares them at id level."""
 
     def __init__(
-        self, tokenizer: tokenizers.Tokenizer, template: str, *, stop_token: str, variables: Mapping[str, object] | None = None
+        self,
+        tokenizer: tokenizers.Tokenizer,
+        template: str,
+        *,
+        stop_token: str,
+        variables: Mapping[str, object] | None = None,
+        vocab_size: int | None = None,
     ) -> None:
-        """`variables` are further ones that the template sees. Raises `ValueError` for a template that has no prompt for the turn
+        """`variables` are further ones that the template sees, `vocab_size` the ids that a model may sample: those of the tokenizer
+        itself where None. Raises `ValueError` for a template that has no prompt for the turn
         after a command, and `jinja2.TemplateError` for one that can't be rendered."""
         tokenizer.encode_special_tokens = True
         tokenizer.post_processor = None  # it would add special tokens, and moves offsets
@@ -41,14 +48,16 @@ class TemplatedTokenizer(ChatTokenizer):
         self._encoder = TextEncoder(tokenizer)
         self._decoder = TextDecoder(tokenizer, self._encoder, self._special.ids)
         self._template = ChatTemplate(template, variables or {})
-        self.vocab_size: int = max(tokenizer.get_vocab().values()) + 1
+        self.own_ids: int = max(tokenizer.get_vocab().values()) + 1
+        """The tokenizer's own ids are below it; the others of the vocabulary stand for nothing."""
+        self.vocab_size: int = self.own_ids if vocab_size is None else vocab_size
         self.stop_ids = (self._special.ids[stop_token],)
         self.quirks = probe(self._template, self._special, stop_token)
 
     @functools.cached_property
     def whitespace_ids(self) -> frozenset[int]:
         texts = {id_: self._decoder.text(id_) for id_ in range(self.vocab_size)}
-        return frozenset(id_ for id_, text in texts.items() if text and not text.strip())
+        return frozenset(id_ for id_, text in texts.items() if not text.strip())
 
     def encode(self, text: str) -> Ids:
         return self._encoder.plain(text, first=True)
@@ -101,9 +110,9 @@ class TemplatedTokenizer(ChatTokenizer):
 
 
 @functools.cache
-def bundled() -> TemplatedTokenizer:
-    """The bundled tokenizer, one a process."""
+def bundled(vocab_size: int | None = None) -> TemplatedTokenizer:
+    """The bundled tokenizer, one a process and vocabulary."""
     data = resources.files("t1x.text") / "data"
     tokenizer = tokenizers.Tokenizer.from_str((data / "tokenizer.json").read_text(encoding="utf-8"))
     template = (data / "chat_template.jinja").read_text(encoding="utf-8")
-    return TemplatedTokenizer(tokenizer, template, stop_token="<|end|>")
+    return TemplatedTokenizer(tokenizer, template, stop_token="<|end|>", vocab_size=vocab_size)

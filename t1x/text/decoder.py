@@ -2,6 +2,7 @@
 
 Invariant: the text of ids is the one that a conversation with these ids was encoded from: a tokenizer's white space in front of a
 text is gone, special tokens are spelled out, and bytes that aren't UTF-8 read as U+FFFD, as many as the tokenizer has for them.
+An id that the tokenizer hasn't, as a padded vocabulary has some, reads as nothing, wherever it stands: so the library decodes it.
 """
 
 import re
@@ -42,9 +43,10 @@ class TextDecoder:
         ids = np.asarray(ids, np.int32)
         pieces = [self._piece(id_) for id_ in ids.tolist()]
         special = np.isin(ids, self._special)
-        fresh = np.flatnonzero(~special & np.concatenate([[True], special[:-1]])).tolist() if len(ids) else []
-        for i in fresh:
-            if self._leads[0 if i == 0 else 1]:
+        said = np.flatnonzero([len(piece) for piece in pieces])
+        fresh = said[~special[said] & np.concatenate([[True], special[said][:-1]])] if len(said) else said
+        for i in fresh.tolist():
+            if self._leads[0 if i == said[0] else 1]:
                 pieces[i] = pieces[i].removeprefix(b" ")
         if self._byte_fallback:
             self._replace_invalid(ids, pieces)
@@ -77,7 +79,7 @@ class TextDecoder:
     def _replace_invalid(self, ids: Ids, pieces: list[bytes]) -> None:
         """Where single bytes in a row aren't UTF-8, each of them reads as U+FFFD."""
         bytes_ = [bool(_BYTE.fullmatch(self._tokenizer.id_to_token(id_) or "")) for id_ in ids.tolist()]
-        for is_bytes, run in groupby(range(len(ids)), bytes_.__getitem__):
+        for is_bytes, run in groupby((i for i, piece in enumerate(pieces) if piece), bytes_.__getitem__):
             where = list(run)
             if is_bytes and _invalid(b"".join(pieces[i] for i in where)):
                 for i in where:

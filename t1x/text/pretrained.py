@@ -31,15 +31,15 @@ def load_tokenizer(spec: HuggingFaceTokenizer) -> TemplatedTokenizer:
     file, template = found
     variables = {**named, "tools": None, "documents": None, "enable_thinking": spec.thinking, "raise_exception": _raise}
     try:
-        loaded = TemplatedTokenizer(tokenizer, template, stop_token=stop_token, variables=variables)
+        loaded = TemplatedTokenizer(tokenizer, template, stop_token=stop_token, variables=variables, vocab_size=spec.vocab_size)
     except jinja2.TemplateError as error:
         raise ValueError(f"{file}: the chat template can't be rendered: {error}") from error
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from error
-    if loaded.vocab_size > spec.vocab_size:
+    if loaded.own_ids > spec.vocab_size:
         raise ValueError(
-            f"{path / 'tokenizer.json'}: has {loaded.vocab_size} ids, but HuggingFaceTokenizer.vocab_size is {spec.vocab_size}; "
-            f"set it to {loaded.vocab_size} or more"
+            f"{path / 'tokenizer.json'}: has {loaded.own_ids} ids, but HuggingFaceTokenizer.vocab_size is {spec.vocab_size}; "
+            f"set it to the model's, {loaded.own_ids} or more"
         )
     return loaded
 

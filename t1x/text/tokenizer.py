@@ -46,6 +46,7 @@ class ChatTokenizer(Protocol):
     """A tokenizer with its chat template."""
 
     vocab_size: int
+    """Ids that may be sampled are below it. Those that the tokenizer itself hasn't stand for nothing: no text has them."""
     stop_ids: tuple[int, ...]
     """Ids that end an assistant message."""
     quirks: "TemplateQuirks"
@@ -53,7 +54,7 @@ class ChatTokenizer(Protocol):
 
     @property
     def whitespace_ids(self) -> frozenset[int]:
-        """Ids that stand for nothing but white space."""
+        """Ids that stand for nothing but white space, or for nothing at all."""
 
     def encode(self, text: str) -> Ids:
         """Plain text to ids; text that looks like a special token is encoded as plain text (no injection)."""
@@ -68,7 +69,7 @@ class ChatTokenizer(Protocol):
         """The text of ids, special tokens included, and where each begins. What isn't UTF-8 reads as U+FFFD."""
 
     def bytes_of(self, id_: int) -> bytes:
-        """What one id stands for inside a text; alone it may be no UTF-8."""
+        """What one id stands for inside a text; alone it may be no UTF-8. Empty for an id that only the model has."""
 
     def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
         """A whole conversation, encoded at once as a text-based harness does. Special tokens that a content spells are plain text.
@@ -87,7 +88,7 @@ class Tokenizer(Component):
     """Which tokenizer and chat template the policy reads and writes."""
 
     vocab_size: Annotated[int, Role.SCALE, Field(gt=0)]
-    """Token ids are below it; the model needs as many or more."""
+    """The model's: any id below it may be sampled, also one that the tokenizer itself hasn't (models pad their vocabularies)."""
 
     def build(self) -> ChatTokenizer:
         raise NotImplementedError

@@ -18,7 +18,8 @@ class Tokens:
 
     ids: npt.NDArray[np.int32]
     texts: Sequence[str]
-    """Of an id that continues a character the empty one: the last id of a character has it."""
+    """Of an id that continues a character the empty one: the last id of a character has it. Of one that stands for nothing, since
+    only the model's vocabulary has it, its number."""
     loss: npt.NDArray[np.bool_]
     logprobs: npt.NDArray[np.float32]
     """The sampler's; 0 for context."""
@@ -50,5 +51,7 @@ class Tokens:
 def tokens_of(ids: npt.NDArray[np.int32], tokenizer: ChatTokenizer, **streams: Any) -> Tokens:
     """Ids with what they stand for; `streams` are the other fields."""
     spans = tokenizer.decode_spans(ids)
-    texts = [spans.text[start:stop] for start, stop in pairwise([*spans.starts.tolist(), len(spans.text)])]
-    return Tokens(ids=ids, texts=texts, bytes=[tokenizer.bytes_of(id_) for id_ in ids.tolist()], **streams)
+    bytes_ = [tokenizer.bytes_of(id_) for id_ in ids.tolist()]
+    ends = pairwise([*spans.starts.tolist(), len(spans.text)])
+    texts = [spans.text[slice(*end)] if data else f"⟨{id_}⟩" for end, data, id_ in zip(ends, bytes_, ids.tolist(), strict=True)]
+    return Tokens(ids=ids, texts=texts, bytes=bytes_, **streams)

@@ -58,5 +58,5 @@ def _ids_flaw(ids: npt.NDArray[Any], vocab_size: int) -> str:
         return f"is of type {ids.dtype} and shape {list(ids.shape)}; token ids are int32 [n]"
     least, most = ids.min(initial=0), ids.max(initial=0)
     if least < 0 or most >= vocab_size:
-        return f"has the id {least if least < 0 else most}, and the tokenizer has ids from 0 to {vocab_size - 1}"
+        return f"has the id {least if least < 0 else most}, and the vocabulary has ids from 0 to {vocab_size - 1}"
     return ""

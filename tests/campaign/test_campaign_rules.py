@@ -39,6 +39,15 @@ def test_the_model_knows_every_id_of_the_tokenizer() -> None:
     load(EXPERIMENT, set=["Qwen3Moe.vocab_size = 700"])
 
 
+def test_the_tokenizer_takes_every_id_that_the_model_may_sample() -> None:
+    """Models pad their vocabularies."""
+    said = problem("Qwen3Moe.vocab_size = 764")
+    assert "model Qwen3Moe may sample 764 ids, but tokenizer BundledTokenizer takes 700; set its vocab_size to 764" in said
+    padded = load(EXPERIMENT, set=["Qwen3Moe.vocab_size = 764", "BundledTokenizer.vocab_size = 764"]).root.tokenizer.build()
+    assert (padded.vocab_size, padded.decode([763])) == (764, "")
+    assert "greater than or equal to 700" in problem("BundledTokenizer.vocab_size = 699")
+
+
 def test_the_bundled_tokenizer_says_how_many_ids_it_has() -> None:
     assert BundledTokenizer().vocab_size == BundledTokenizer().build().vocab_size
 

@@ -154,7 +154,7 @@ def test_a_critic_cannot_start_from_demonstrations(tmp_path: Path) -> None:
         ("Campaign.pool = @FolderPool()", "FolderPool.path = '{}'"),
         (
             "Campaign.tokenizer = @HuggingFaceTokenizer()",
-            "HuggingFaceTokenizer.vocab_size = 100",
+            "HuggingFaceTokenizer.vocab_size = 700",
             "HuggingFaceTokenizer.path = '{}'",
         ),
     ],

@@ -17,7 +17,7 @@ from t1x.trajectory.edit import Bounds
 from t1x.trajectory.records import Boundary, Turn
 from t1x.trajectory.stitcher import TokenStitcher
 
-built = functools.cache(build)
+built = functools.cache(functools.partial(build, padded=8))
 LINE_BREAK_BEFORE_STOP = """{%- for m in messages %}<|{{ m.role }}|>{{ m.content }}
 {{- '\n' if m.role == 'assistant' }}<|end|>{% endfor %}
 {%- if add_generation_prompt %}<|assistant|>{% endif %}"""
@@ -73,6 +73,16 @@ def test_white_space_of_several_ids_is_white_space(space):
     assert text == f"<|user|>cat{space}a b<|pad|><|assistant|>{space}<|end|><|pad|><|tool|>ok<|pad|><|assistant|><|end|>"
 
 
+@pytest.mark.parametrize("space", ["", " ", "\u00a0"])
+def test_ids_that_stand_for_nothing_are_left_out_as_white_space_is(space):
+    chat = built("byte_level", "line_break")
+    nothing = chat.vocab_size - 1
+    ids = [*chat.encode("ls").tolist(), nothing, *chat.encode(space).tolist(), nothing, *chat.stop_ids]
+    _, (stream,), _ = played(chat, [ids, chat.stop_ids])
+    assert stream.boundaries == (Boundary.EDGE,)
+    assert np.count_nonzero(stream.token_ids == nothing) == 2
+
+
 def test_white_space_where_history_has_other_white_space_is_told():
     by_bytes, by_letters = (built(name, "begins_once") for name in ("metaspace_first", "byte_level"))
     for chat, said in ((by_bytes, spelled(by_bytes, "\u3000")), (by_letters, by_letters.encode("\n").tolist())):
@@ -99,7 +109,9 @@ def test_the_harness_takes_what_the_stitcher_takes():
 def dialogues(draw):
     chat = draw(st.just(bundled()) | st.builds(built, st.sampled_from(sorted(TOKENIZERS)), st.sampled_from(sorted(TEMPLATES))))
     texts = st.sampled_from(["a", "ls", " ", "\n", "\u00a0", "é", "<|end|>", "<think>\nx\n</think>\n\n", "assistant", ""])
-    ids = st.integers(0, chat.vocab_size - 1).map(lambda id_: [id_]) | texts.map(lambda text: chat.encode(text).tolist())
+    ids = (st.integers(0, chat.vocab_size - 1) | st.integers(chat.vocab_size - 9, chat.vocab_size - 1)).map(
+        lambda id_: [id_]
+    ) | texts.map(lambda text: chat.encode(text).tolist())
     said = st.lists(ids, max_size=4).map(lambda parts: [id_ for part in parts for id_ in part if id_ not in chat.stop_ids])
     ends = st.sampled_from([[*chat.stop_ids], [*chat.stop_ids], []])
     return chat, draw(st.lists(st.builds(list.__add__, said, ends), min_size=2, max_size=4))

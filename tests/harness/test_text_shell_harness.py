@@ -20,7 +20,7 @@ from t1x.trajectory.audit import audit
 from t1x.trajectory.records import Boundary
 from t1x.trajectory.stitcher import TokenFidelityError, TokenStitcher
 
-built = functools.cache(build)
+built = functools.cache(functools.partial(build, padded=8))
 WHOLE = {"compaction_free_tokens": 0}
 
 
@@ -176,9 +176,13 @@ def test_history_is_not_summarized_where_that_is_off():
 @promise
 @given(st.sampled_from(sorted(TOKENIZERS)), st.sampled_from(sorted(TEMPLATES)), st.sampled_from([0, 40]), st.data())
 def test_whatever_is_sampled_every_boundary_is_a_case(name, template, free, data):
-    """Random ids: bytes that aren't UTF-8, special tokens, white space, splits that no encoder gives."""
+    """Bytes that aren't UTF-8, special tokens, white space, ids that only the model has, other splits than an encoder's."""
     chat = built(name, template)
-    ids = st.integers(0, chat.vocab_size - 1) | st.sampled_from([*sorted(chat.whitespace_ids), *chat.encode("ls -a.txt").tolist()])
+    ids = (
+        st.integers(0, chat.vocab_size - 1)
+        | st.integers(chat.own_ids, chat.vocab_size - 1)
+        | st.sampled_from([*sorted(chat.whitespace_ids), *chat.encode("ls -a.txt").tolist()])
+    )
     answers = data.draw(st.lists(st.tuples(st.lists(ids, min_size=1, max_size=5), st.booleans()), min_size=2, max_size=6))
     stop = chat.stop_ids[0]
     turns = [np.array([id_ for id_ in sampled if id_ != stop or ends] + [stop] * ends, np.int32) for sampled, ends in answers]

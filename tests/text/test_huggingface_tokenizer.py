@@ -1,6 +1,5 @@
 """The tokenizer of a checkpoint's folder, against Hugging Face's own rendering of the same folder."""
 
-import json
 import re
 import subprocess
 import sys
@@ -11,43 +10,10 @@ import pytest
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from own_checkpoint import SPECIAL, TEMPLATE, write
 
 from t1x.text.huggingface import HuggingFaceTokenizer
 from t1x.text.tokenizer import ChatTokenizer
-
-SPECIAL = ["<|pad|>", "<|open|>", "<|close|>"]
-TEMPLATE = """{%- if tools %}{{- raise_exception('no tools here') }}{%- endif %}
-{%- for message in messages %}
-    {%- if message.tool_calls %}{{- raise_exception('no calls here') }}{%- endif %}
-    {%- if message.role == 'system' %}{%- continue %}{%- endif %}
-    {{- '<|open|>' + ('user' if message.role == 'tool' else message.role) + '\\n' }}
-    {%- if message.role == 'tool' %}{{- 'output:\\n' + message.content }}{%- else %}{{- message.content }}{%- endif %}
-    {{- eos_token + '\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|open|>assistant\\n' }}
-    {%- if enable_thinking is defined and enable_thinking is false %}{{- 'no thoughts\\n' }}{%- endif %}
-{%- endif %}"""
-
-
-def write(folder: Path, template: str = TEMPLATE, file: str = "tokenizer_config.json", **settings: object) -> Path:
-    """A checkpoint's tokenizer: byte-level BPE that was trained here, with a template of our own."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    trainer = trainers.BpeTrainer(vocab_size=320, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator(["list the files of a folder and count their lines", "output: user assistant thoughts"], trainer)
-    tokenizer.enable_truncation(5)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    settings = {"eos_token": {"content": "<|close|>"}, "pad_token": "<|pad|>", **settings}
-    if file == "tokenizer_config.json":
-        settings["chat_template"] = template
-    else:
-        (folder / file).write_text(template)
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    return folder
 
 
 def load(folder: Path, **fields: object) -> ChatTokenizer:
@@ -170,10 +136,11 @@ def test_settings_that_cannot_be_read_are_named(tmp_path, text):
 
 
 def test_settings_that_do_not_fit_the_folder_are_refused(tmp_path, checkpoint):
-    size = load(checkpoint).vocab_size
+    size = load(checkpoint).own_ids
     HuggingFaceTokenizer(path=checkpoint, vocab_size=size).build()
     with pytest.raises(
-        ValueError, match=f"has {size} ids, but HuggingFaceTokenizer.vocab_size is {size - 1}; set it to {size} or more"
+        ValueError,
+        match=f"has {size} ids, but HuggingFaceTokenizer.vocab_size is {size - 1}; set it to the model's, {size} or more",
     ):
         HuggingFaceTokenizer(path=checkpoint, vocab_size=size - 1).build()
     with pytest.raises(ValueError, match=r"has no eos_token; set HuggingFaceTokenizer.stop_token"):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from own_templates import SPECIAL, TOKENIZERS, build
 from promises import promise
 
-built = functools.cache(functools.partial(build, template="line_break"))
+PADDED = 8
+built = functools.cache(functools.partial(build, template="line_break", padded=PADDED))
 NAMES = st.sampled_from(sorted(TOKENIZERS))
 PIECES = [*SPECIAL, "ls", " ", "  a", "\n", "é", "😀", "\ufffd", "cat a.txt", "-", "\u0301"]
 TEXTS = st.text(max_size=12) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
@@ -67,13 +68,14 @@ def test_splits_that_are_not_canonical_read_the_same(text):
 @promise
 @given(NAMES, st.data())
 def test_any_ids_read_as_the_library_reads_them(tokenizer, data):
-    """What isn't UTF-8 has as many U+FFFD as the library has for it."""
+    """What isn't UTF-8 has as many U+FFFD as the library has for it; an id that only the model has is nothing to it."""
     chat = built(tokenizer)
     library = TOKENIZERS[tokenizer]()
     special = {library.token_to_id(token) for token in SPECIAL}
     bytes_ = [id_ for id_ in range(chat.vocab_size) if id_ not in special and "\ufffd" in library.decode([id_])]
     some = st.integers(0, chat.vocab_size - 1).filter(lambda id_: id_ not in special)
-    ids = data.draw(st.lists(some | (st.sampled_from(bytes_) if bytes_ else some), max_size=8))
+    padded = st.integers(chat.vocab_size - PADDED, chat.vocab_size - 1)
+    ids = data.draw(st.lists(some | padded | (st.sampled_from(bytes_) if bytes_ else some), max_size=8))
     decoded = chat.decode_spans(np.array(ids, np.int32))
     starts = decoded.starts.tolist()
     assert decoded.text == library.decode(ids, skip_special_tokens=False)
@@ -90,8 +92,22 @@ def test_white_space_ids_are_those_that_say_nothing(tokenizer):
     chat, library = built(tokenizer), TOKENIZERS[tokenizer]()
     letter = library.token_to_id("a")
     said = {id_: library.decode([letter, id_, letter], skip_special_tokens=False)[1:-1] for id_ in range(chat.vocab_size)}
-    assert chat.whitespace_ids == {id_ for id_, text in said.items() if text and not text.strip()}
-    assert chat.whitespace_ids
+    assert chat.whitespace_ids == {id_ for id_, text in said.items() if not text.strip()}
+    padded = set(range(chat.vocab_size - PADDED, chat.vocab_size))
+    assert padded < chat.whitespace_ids
+
+
+@pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
+def test_an_id_that_only_the_model_has_changes_nothing_around_it(tokenizer):
+    """It stands where the text goes on, inside a character of several ids too."""
+    chat = built(tokenizer)
+    ids, padded = chat.encode_spans("ls \u00e9<|end|>a"), chat.vocab_size - 1
+    for at in range(len(ids.ids) + 1):
+        decoded = chat.decode_spans(np.insert(ids.ids, at, padded))
+        assert decoded.text == ids.text
+        assert np.delete(decoded.starts, at).tolist() == ids.starts.tolist()
+        assert chat.decode(decoded.ids) == chat.decode(ids.ids)
+    assert chat.bytes_of(padded) == b""
 
 
 def test_long_texts_take_time_in_proportion():

@@ -29,7 +29,7 @@ WRONG = {
     "ids of floats": (change(ids=IDS + 0.5), "its completion is of type float64"),
     "ids in two dimensions": (change(ids=IDS[:, None], logprobs=LOGPROBS[:, None]), r"int32 and shape \[2, 1\]"),
     "negative id": (change(ids=-IDS), rf"its completion has the id -{max(IDS)}"),
-    "id beyond the vocabulary": (change(ids=IDS + len(PIECES)), "has the id .*, and the tokenizer has ids from 0 to 42"),
+    "id beyond the vocabulary": (change(ids=IDS + len(PIECES)), "has the id .*, and the vocabulary has ids from 0 to 42"),
     "prompt that 32 bits wrap": (of_turn(prompt_ids=SECOND.prompt_ids + np.int64(2**32)), "its prompt is of type int64"),
     "negative id in the prompt": (of_turn(prompt_ids=-SECOND.prompt_ids), "its prompt has the id -"),
     "log-probability above 0": (change(logprobs=-LOGPROBS), "log-probability of sampled id 0 is 2.0"),
