@@ -7,6 +7,7 @@ Invariants:
   pass goes through is compared with them.
 """
 
+import math
 from collections import deque
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -43,15 +44,17 @@ class RoutingReplay:
                 f"[tokens, {', '.join(map(str, layout))}], got {record.dtype} {list(record.shape)}"
             )
         self._mode = mode
-        self._record = record.flatten(0, -3).clone()  # a caller may fill its buffer anew before the backward pass
+        # copied once for all passes, since a caller may fill its buffer anew; eight bytes an expert, as what the pass returns
+        self._experts = record.flatten(0, -3).transpose(0, 1).clone(memory_format=torch.contiguous_format).long().unbind()
+        self._rows = math.prod(record.shape[:-2])
         self._choosing: ChosenBy | None = None
         self._layers = {router: layer for layer, router in enumerate(routers)}
         self._forward, self._backward = [0] * len(routers), [0] * len(routers)
         """How many rows each layer has consumed: the cursors."""
         self._with_gradient = [0] * len(routers)
         """How many of them the backward pass must consume."""
-        self._differs: list[tuple[int, Tensor]] = []
-        """Layer, and whether its backward pass went through other experts: read at the end, since that waits for a GPU."""
+        self._differs = set[int]()
+        """Layers whose backward pass went through other experts."""
 
     def __enter__(self) -> None:
         if self._choosing is not None:
@@ -72,8 +75,10 @@ class RoutingReplay:
         """Raises `RuntimeError` unless both cursors are where they must be and both passes went through the same experts."""
         self._require_forward()
         _require("backward", self._backward, self._with_gradient)
-        if other := sorted({layer for layer, differs in self._differs if differs}):
-            raise RuntimeError(f"routing replay: layers {other} were recomputed with experts that aren't those of the record")
+        if self._differs:
+            raise RuntimeError(
+                f"routing replay: layers {sorted(self._differs)} were recomputed with experts that aren't those of the record"
+            )
 
     def choose(self, router: ReplayableRouter, logits: Tensor) -> tuple[Tensor, Tensor]:
         return self.replayed(self.advance(router, logits), logits)
@@ -85,7 +90,7 @@ class RoutingReplay:
     def advance(self, router: ReplayableRouter, logits: Tensor) -> Place:
         """Moves the forward cursor over the next tokens of a router's layer."""
         layer, rows = self.layer(router), len(logits)
-        start, end = self._forward[layer], len(self._record)
+        start, end = self._forward[layer], self._rows
         if start + rows > end:
             raise RuntimeError(f"routing replay: layer {layer} asked for {rows} rows, {end - start} of {end} were left to consume")
         self._forward[layer] += rows
@@ -99,7 +104,8 @@ class RoutingReplay:
         if self._backward[layer] + rows > self._with_gradient[layer]:
             raise RuntimeError(f"routing replay: layer {layer} consumed its rows twice in the backward pass")
         self._backward[layer] += rows
-        self._differs.append((layer, (chosen != self._at(place)).any()))
+        if not torch.equal(chosen, self._at(place)):  # free where it's the same memory, as it should be
+            self._differs.add(layer)
 
     def layer(self, router: ReplayableRouter) -> int:
         """Which layer's router it is."""
@@ -114,10 +120,10 @@ class RoutingReplay:
         return bound, chosen
 
     def _at(self, place: Place) -> Tensor:
-        return self._record[place.start : place.start + place.rows, place.layer].long()
+        return self._experts[place.layer][place.start : place.start + place.rows]
 
     def _require_forward(self) -> None:
-        _require("forward", self._forward, [len(self._record)] * len(self._forward))
+        _require("forward", self._forward, [self._rows] * len(self._forward))
 
 
 def _require(which: str, cursor: list[int], due: list[int]) -> None:

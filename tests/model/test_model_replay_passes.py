@@ -129,6 +129,16 @@ def test_a_pass_keeps_its_record_when_the_caller_fills_the_buffer_anew(recompute
         assert torch.equal(mine, its)
 
 
+def test_a_pass_keeps_a_record_that_is_laid_out_as_it_needs_it() -> None:
+    """Of one layer and int64, so that nothing has to be converted."""
+    layer, buffer = network().model.layers[0].moe, drawn(6)[1][:, :1].long()
+    record, replay = buffer.clone(), RoutingReplay(layer, buffer)
+    buffer.copy_(drawn(6, seed=1)[1][:, :1])
+    assert not torch.equal(buffer, record)
+    with replay:
+        assert torch.equal(layer(torch.randn(6, 8)).experts, record[:, 0])
+
+
 def test_a_pass_that_is_entered_within_itself_is_refused_and_leaves_routers_free() -> None:
     model, (ids, record) = network(), drawn(7)
     free, replay = model(ids, lengths=[7]).routed_experts, RoutingReplay(model, record, RouterMode.REPLAY_NO_GRAD)
