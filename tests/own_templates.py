@@ -115,8 +115,4 @@ def build(tokenizer: str, template: str, padded: int = 0) -> TemplatedTokenizer:
     """`template` is a name or a template itself; the model's vocabulary has `padded` ids more than the tokenizer."""
     source, library = TEMPLATES.get(template, template), TOKENIZERS[tokenizer]()
     size = library.get_vocab_size() + padded
-    return TemplatedTokenizer(library, source, stop_token="<|end|>", variables={"raise_exception": refuse}, vocab_size=size)
-
-
-def refuse(message: str) -> None:
-    raise ValueError(message)
+    return TemplatedTokenizer(library, source, stop_token="<|end|>", vocab_size=size)

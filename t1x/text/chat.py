@@ -7,6 +7,7 @@ Invariants:
   ids stay as they were sampled and shown.
 """
 
+import datetime
 import functools
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -35,10 +36,11 @@ class TemplatedTokenizer(ChatTokenizer):
         stop_token: str,
         variables: Mapping[str, object] | None = None,
         vocab_size: int | None = None,
+        date: datetime.date | None = None,
     ) -> None:
-        """`variables` are further ones that the template sees, `vocab_size` the ids that a model may sample: those of the tokenizer
-        itself where None. Raises `ValueError` for a template that has no prompt for the turn
-        after a command, and `jinja2.TemplateError` for one that can't be rendered."""
+        """`variables` are further ones that the template sees, `date` is what it takes for today, `vocab_size` are the ids that a
+        model may sample: those of the tokenizer itself where None. Raises `ValueError` for a template that has no prompt for the
+        turn after a command, and `jinja2.TemplateError` for one that can't be rendered."""
         tokenizer.encode_special_tokens = True
         tokenizer.post_processor = None  # it would add special tokens, and moves offsets
         self._tokenizer = tokenizer
@@ -47,7 +49,7 @@ class TemplatedTokenizer(ChatTokenizer):
             raise ValueError(f"the tokenizer has no special token {stop_token!r} that could end an answer")
         self._encoder = TextEncoder(tokenizer)
         self._decoder = TextDecoder(tokenizer, self._encoder, self._special.ids)
-        self._template = ChatTemplate(template, variables or {})
+        self._template = ChatTemplate(template, variables or {}, date)
         self.own_ids: int = max(tokenizer.get_vocab().values()) + 1
         """The tokenizer's own ids are below it; the others of the vocabulary stand for nothing."""
         self.vocab_size: int = self.own_ids if vocab_size is None else vocab_size

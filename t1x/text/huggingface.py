@@ -1,7 +1,10 @@
 """The tokenizer of a Hugging Face checkpoint, as a component."""
 
+import datetime
 from pathlib import Path
 from typing import Annotated
+
+from pydantic import AfterValidator
 
 from t1x.config import Role
 from t1x.config.requirements import folder
@@ -9,9 +12,15 @@ from t1x.text.chat_template import SETTINGS, TEMPLATE, find_template, read_setti
 from t1x.text.tokenizer import ChatTokenizer, Tokenizer
 
 
+def _day(date: str | None) -> str | None:
+    if date is not None:
+        datetime.date.fromisoformat(date)
+    return date
+
+
 class HuggingFaceTokenizer(Tokenizer):
-    """Tokenizer and chat template from a checkpoint's folder: `tokenizer.json`, `tokenizer_config.json` and, where the latter has
-    no `chat_template`, `chat_template.jinja`."""
+    """Tokenizer and chat template from a checkpoint's folder: `tokenizer.json`, `tokenizer_config.json`, and `chat_template.jinja`
+    or, where there is none, the `chat_template` of the settings."""
 
     path: Annotated[Path, Role.SCALE]
     """The folder. It stands for the tokenizer in it: another folder is another run."""
@@ -19,6 +28,9 @@ class HuggingFaceTokenizer(Tokenizer):
     """Special token that ends an answer; the folder's `eos_token` where None."""
     thinking: bool = False
     """The template's `enable_thinking` (report, section 6.1: disabled)."""
+    date: Annotated[str | None, AfterValidator(_day)] = None
+    """What a template that writes today's date takes for today, as in `2025-01-31`: prompts mustn't change while a run lasts. Where
+    None, a template that has a date of its own for want of a clock writes that one, and any other that asks is refused."""
 
     def build(self) -> ChatTokenizer:
         from t1x.text.pretrained import load_tokenizer

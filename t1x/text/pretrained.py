@@ -1,16 +1,13 @@
 """Reads the tokenizer of a Hugging Face checkpoint."""
 
-from typing import Any, NoReturn
+import datetime
 
 import jinja2
 import tokenizers
 
 from t1x.text.chat import TemplatedTokenizer
-from t1x.text.chat_template import SETTINGS, find_template, read_settings
+from t1x.text.chat_template import SETTINGS, find_template, named_tokens, read_settings
 from t1x.text.huggingface import HuggingFaceTokenizer
-
-_NAMED = ("bos_token", "eos_token", "pad_token", "unk_token")
-"""Special tokens that templates call by these names."""
 
 
 def load_tokenizer(spec: HuggingFaceTokenizer) -> TemplatedTokenizer:
@@ -19,7 +16,7 @@ def load_tokenizer(spec: HuggingFaceTokenizer) -> TemplatedTokenizer:
     if lacks := spec.missing():
         raise ValueError("; ".join(lacks))
     settings = read_settings(path)
-    named = {name: _content(settings[name]) for name in _NAMED if settings.get(name)}
+    named = named_tokens(settings)
     stop_token = spec.stop_token or named.get("eos_token")
     if stop_token is None:
         raise ValueError(f"{path / SETTINGS}: has no eos_token; set HuggingFaceTokenizer.stop_token")
@@ -29,9 +26,11 @@ def load_tokenizer(spec: HuggingFaceTokenizer) -> TemplatedTokenizer:
     found = find_template(path, settings)
     assert found is not None, "missing() would have said so"
     file, template = found
-    variables = {**named, "tools": None, "documents": None, "enable_thinking": spec.thinking, "raise_exception": _raise}
+    size = spec.vocab_size
+    variables = {**named, "enable_thinking": spec.thinking}
+    date = None if spec.date is None else datetime.date.fromisoformat(spec.date)
     try:
-        loaded = TemplatedTokenizer(tokenizer, template, stop_token=stop_token, variables=variables, vocab_size=spec.vocab_size)
+        loaded = TemplatedTokenizer(tokenizer, template, stop_token=stop_token, variables=variables, vocab_size=size, date=date)
     except jinja2.TemplateError as error:
         raise ValueError(f"{file}: the chat template can't be rendered: {error}") from error
     except ValueError as error:
@@ -42,12 +41,3 @@ def load_tokenizer(spec: HuggingFaceTokenizer) -> TemplatedTokenizer:
             f"set it to the model's, {loaded.own_ids} or more"
         )
     return loaded
-
-
-def _content(token: str | dict[str, Any]) -> str:
-    return token if isinstance(token, str) else token["content"]
-
-
-def _raise(message: str) -> NoReturn:
-    """What templates call for conversations that they don't know."""
-    raise jinja2.TemplateError(message)
