@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from t1x.text.visible import legible
 
-FORMAT = 2
+FORMAT = 3
 """Of the rows; another one is refused."""
 KEY = b"t1x"
 """Of the header among a Parquet file's metadata."""

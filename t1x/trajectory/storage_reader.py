@@ -2,7 +2,8 @@
 
 Invariants:
 - what is read is what was written: a file that was damaged, cut off, or written by another program or format is refused;
-- no more than a group of rows and one trial is held in memory.
+- no more than a group of rows and one trial is held in memory, and a group that would take more than `storage_bounds` allows is
+  refused before it's read.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from t1x.trajectory.storage_bounds import MOST_RECORDS, check_group
 from t1x.trajectory.storage_folder import batch_file
 from t1x.trajectory.storage_header import KEY, Header, TrialFileError, damaged, unsealed
 from t1x.trajectory.storage_row import from_row
@@ -83,6 +85,7 @@ def _trial(path: Path, index: int, row: Row) -> StoredTrial:
 def _rows(path: Path, file: pq.ParquetFile, group: int, columns: list[str] | None = None, at: int | None = None) -> list[Row]:
     """Rows of a group, or the one at a place in it; all columns or these."""
     with _readable(path, f"group {group} of its rows"):
+        check_group(path, file.metadata, group)
         table = file.read_row_group(group, columns)
         return from_table(table if at is None else table.slice(at, 1))
 
@@ -101,6 +104,8 @@ def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, Header]]:
             raise damaged(path, "its columns have changed")
         if file.metadata.num_rows != header.trials:
             raise damaged(path, f"it has {file.metadata.num_rows} rows, but not the {header.trials} that were written")
+        if header.trials > MOST_RECORDS:
+            raise damaged(path, f"it has {header.trials:,} rows, but at most {MOST_RECORDS:,} are read")
         own = batch_file(path)
         if own and (said := {**own.identity, **header.identity}) != {**said, **own.identity}:
             raise TrialFileError(

@@ -20,6 +20,7 @@ from t1x.text.tokenizer import EncodedText, RenderedPrompt
 from t1x.trajectory.prefix import common_prefix
 from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
+from t1x.trajectory.storage_bounds import check_row
 from t1x.trajectory.storage_check import check
 from t1x.trajectory.storage_copies import Copies, Rows, alike, find_copies
 from t1x.trajectory.storage_table import Row, frozen
@@ -27,12 +28,13 @@ from t1x.trajectory.stored import StoredTrial
 
 
 def to_row(trial: StoredTrial, routing: bool = True) -> Row:
-    """The row of a trial; without `routing` all its records have 0 layers. Raises `ValueError` where streams disagree."""
+    """The row of a trial; without `routing` all its records have 0 layers. Raises `ValueError` where streams disagree, and
+    where it's too large to be read."""
     if not routing:
         trial = _without_routing(trial)
     check(trial)
     copies = find_copies(trial.turns, trial.trajectories)
-    return {
+    row = {
         "id": trial.id,
         "task": trial.task,
         "ended_by": str(trial.ended_by),
@@ -41,10 +43,13 @@ def to_row(trial: StoredTrial, routing: bool = True) -> Row:
         "turns": list(_turn_rows(trial.turns)),
         "trajectories": [_trajectory_row(each, own) for each, own in zip(trial.trajectories, copies, strict=True)],
     }
+    check_row(row)
+    return row
 
 
 def from_row(row: Row) -> StoredTrial:
-    """The trial of a row. Raises `ValueError` where streams disagree."""
+    """The trial of a row. Raises `ValueError` where streams disagree, and, before any memory is taken, where it's too large."""
+    check_row(row)
     turns = tuple(_turns(row["turns"]))
     source = _joined([turn.completion.routing for turn in turns])
     trajectories = tuple(_trajectory(each, source) for each in row["trajectories"])
@@ -118,14 +123,14 @@ def _rendered_row(rendered: RenderedPrompt, before: RenderedPrompt, prompt: npt.
 def _rendered(row: Row, before: RenderedPrompt | None, prompt: npt.NDArray[np.int32]) -> RenderedPrompt:
     text = before.encoded.text if before else ""
     starts = before.encoded.starts if before else np.array([], np.int32)
+    if len(row["answer"]) not in (0, 2):
+        raise ValueError(f"a rendered answer has {len(row['answer'])} ends")
     encoded = EncodedText(
         text=_first(text, row["kept_text"]) + row["text"].decode("utf-8", "surrogatepass"),
         ids=frozen(np.concatenate([_first(prompt, row["kept_ids"]), row["ids"]])),
         starts=frozen(np.concatenate([_first(starts, row["kept_starts"]), row["starts"]])),
     )
     answer = row["answer"].tolist()
-    if len(answer) not in (0, 2):
-        raise ValueError(f"a rendered answer has {len(answer)} ends")
     return RenderedPrompt(encoded, (answer[0], answer[1]) if answer else None)
 
 

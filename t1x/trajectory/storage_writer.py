@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from t1x.model.durable import sync
+from t1x.trajectory.storage_bounds import LARGEST, MOST_RECORDS
 from t1x.trajectory.storage_header import KEY, Header
 from t1x.trajectory.storage_row import to_row
 from t1x.trajectory.storage_table import SCHEMA, to_table
@@ -48,12 +49,16 @@ class TrialWriter:
         return self
 
     def add(self, trial: StoredTrial) -> None:
-        """Raises `ValueError` for a trial whose streams disagree or whose id was written before, `OSError` where there is no
-        room."""
+        """Raises `ValueError` for a trial whose streams disagree, that is too large to be read, or whose id was written before,
+        `OSError` where there is no room."""
         if trial.id in self._ids:
             raise ValueError(f"two trials of {self._path.name} have the id {trial.id}")
         with _storable(f"trial {trial.id}"):
             table = to_table([to_row(trial, self._routing)])
+            if table.nbytes > LARGEST // 2:
+                raise ValueError(f"it has {table.nbytes:,} bytes, but at most {LARGEST // 2:,} are kept")
+            if len(self._ids) == MOST_RECORDS:
+                raise ValueError(f"a file has at most {MOST_RECORDS:,} trials")
         self._ids.add(trial.id)
         self._digest.update(table["checksum"][0].as_py())
         self._pending.append(table)
@@ -99,7 +104,7 @@ def _opened(draft: Path) -> pq.ParquetWriter:
             draft,
             SCHEMA,
             compression="zstd",
-            use_dictionary=["id", "task", "ended_by"],
+            use_dictionary=False,
             write_statistics=False,
             write_page_checksum=True,
         )

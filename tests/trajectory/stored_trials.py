@@ -1,14 +1,18 @@
 """Trials to store, with nothing in them at its default, and whether two are the same to the bit."""
 
 import dataclasses
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from random_turns import make_turns, stitch
 
 from t1x.engine.protocol import Completion
 from t1x.text.tokenizer import EncodedText, RenderedPrompt
+from t1x.trajectory import storage_writer
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
 from t1x.trajectory.stored import StoredTrial
 
@@ -105,6 +109,21 @@ def stitched(plan: Any, seed: int = 0, layout: tuple[int, int] = (2, 2)) -> Stor
     """One as a campaign makes it; see `random_turns.make_turns`."""
     turns = make_turns(plan, layout, seed)
     return StoredTrial(f"stitched-{seed}", "task", "done", 1.0, True, tuple(turns), tuple(stitch(turns)))
+
+
+def crafted(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Writes a trial whose row is changed before it gets its checksum: as of a writer that is wrong, or means harm."""
+    to_row = storage_writer.to_row
+
+    def changed(*arguments: Any) -> dict[str, Any]:
+        row = to_row(*arguments)
+        change(row)
+        return row
+
+    with pytest.MonkeyPatch.context() as patch, storage_writer.TrialWriter(path, {}) as writer:
+        patch.setattr(storage_writer, "to_row", changed)
+        writer.add(trial(0, turns=2, streams=1))
+    return path
 
 
 def same(one: Any, other: Any) -> bool:

@@ -1,0 +1,238 @@
+"""Files whose rows claim to be huge are refused before they take memory, however small they are on disk."""
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from stored_trials import crafted, trial
+
+from t1x.trajectory import storage_bounds, storage_reader, storage_writer
+from t1x.trajectory.storage_header import TrialFileError
+from t1x.trajectory.storage_reader import read_ids, read_summaries, read_trial, read_trials
+from t1x.trajectory.storage_writer import TrialWriter
+
+BOMB = 32_000_000
+"""Bytes of zeros, which are a few thousand on disk."""
+READERS = (lambda path: list(read_trials(path)), read_ids, read_summaries, lambda path: read_trial(path, "trial-0"))
+
+
+POOLS: list[pa.MemoryPool] = []
+"""Those that were measured: what was allocated in one may outlive the measurement."""
+
+
+class Peak:
+    """Most bytes that Arrow and Python held."""
+
+    arrow = python = 0
+
+
+@contextmanager
+def measured() -> Iterator[Peak]:
+    before, pool, peak = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool()), Peak()
+    POOLS.append(pool)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        yield peak
+    finally:
+        peak.arrow, peak.python = pool.max_memory(), tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+
+
+def refused(path: Path, said: str) -> None:
+    """By every reader, with place and advice, and cheaply."""
+    for read in READERS:
+        with measured() as peak, pytest.raises(TrialFileError, match=rf"{path.name} is damaged .*{said}.*; use another file"):
+            read(path)
+        assert peak.arrow + peak.python < 1_000_000
+
+
+def varint(number: int) -> bytes:
+    """Of a positive number in Thrift's compact protocol."""
+    number, parts = number * 2, []
+    while number > 127:
+        parts.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*parts, number])
+
+
+@pytest.fixture(scope="module")
+def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bomb") / "bomb.parquet"
+    experts = {"rows": BOMB // 4, "layers": 2, "k": 2, "bytes": 1, "data": bytes(BOMB)}
+    return crafted(path, lambda row: row["turns"][0]["routing"].update(experts))
+
+
+def rewritten(bomb: Path, name: str, change: Callable[[bytes], bytes], start: Callable[[pq.ColumnChunkMetaData], int]) -> Path:
+    """With other bytes from where the pages of the bomb's column begin, or the file's end does."""
+    group = pq.read_metadata(bomb).row_group(0)
+    column = next(group.column(at) for at in range(group.num_columns) if group.column(at).total_uncompressed_size > BOMB)
+    data, at = bomb.read_bytes(), start(column)
+    changed = data[:at] + change(data[at:])
+    assert len(changed) == len(data)
+    assert changed != data
+    (path := bomb.with_name(name)).write_bytes(changed)
+    return path
+
+
+def test_a_group_that_is_too_large_is_refused(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bomb.stat().st_size < 20_000
+    with measured() as peak, pytest.raises(TrialFileError, match="turn 0: its routing is long"):
+        list(read_trials(bomb))
+    assert peak.arrow > BOMB, "without a bound it is read"
+    monkeypatch.setattr(storage_bounds, "LARGEST", BOMB)
+    refused(bomb, r"group 0 of its rows can't be read \(it has 32,00\d,\d{3} bytes, but at most 32,000,000 are read\)")
+
+
+def test_a_file_whose_end_says_less_than_its_pages_is_refused(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = pq.read_metadata(bomb).row_group(0)
+    sizes = [group.column(at).total_uncompressed_size for at in range(group.num_columns)]
+    less = rewritten(
+        bomb,
+        "less.parquet",
+        lambda end: end.replace(varint(max(sizes)), varint(1_100_000)),
+        lambda column: column.data_page_offset + column.total_compressed_size,
+    )
+    monkeypatch.setattr(storage_bounds, "LARGEST", 2_000_000)
+    with measured() as peak, pq.ParquetFile(less) as file:
+        file.read_row_group(0)
+    assert peak.arrow > BOMB, "Arrow believes the pages"
+    refused(less, "the pages of column turns.list.element.routing.data are larger or smaller than the file's end says")
+
+
+def test_pages_that_say_what_is_not_so_are_refused(bomb: Path) -> None:
+    group = pq.read_metadata(bomb).row_group(0)
+    column = next(group.column(at) for at in range(group.num_columns) if group.column(at).total_uncompressed_size > BOMB)
+    header = bomb.read_bytes()[column.data_page_offset :][:30]
+    for name, wrong, said in (
+        ("kind", b"\x15\x04" + header[2:], "a page of another kind"),
+        ("more", header.replace(varint(column.num_values), varint(column.num_values + 50), 1), "larger or smaller"),
+        ("below", b"\x15\x00\x15" + bytes([header[3] | 1]) + header[4:], "doesn't say how large"),
+        ("list", b"\x19" + header[1:], "fields that t1x doesn't write"),
+        ("long", b"\x05" + header[1:], "fields that t1x doesn't write"),
+        ("endless", b"\x15" + b"\xff" * 127, "has no end"),
+    ):
+        path = rewritten(
+            bomb, f"{name}.parquet", lambda pages, wrong=wrong: wrong + pages[len(wrong) :], lambda each: each.data_page_offset
+        )
+        refused(path, said)
+
+
+def test_a_dictionary_is_refused(tmp_path: Path) -> None:
+    """It repeats a long text for a bit."""
+    path = crafted(tmp_path / "sound.parquet", lambda row: None)
+    table, said = pq.read_table(path), pq.read_metadata(path).metadata[b"t1x"]
+    many = tmp_path / "many.parquet"
+    with pq.ParquetWriter(many, table.schema.remove_metadata(), use_dictionary=["task"], write_statistics=False) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
+        writer.add_key_value_metadata({"t1x": said})
+    refused(many, "column task has a dictionary, which t1x doesn't write")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda row: row.update(turns=row["turns"][:1] * 3000, trajectories=[]),
+        lambda row: row["trajectories"][0].update(boundaries=["exact"] * 3000),
+    ],
+    ids=["turns", "boundaries"],
+)
+def test_lists_of_absurd_lengths_are_refused(
+    tmp_path: Path, change: Callable[[dict], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = crafted(tmp_path / "lists.parquet", change)
+    monkeypatch.setattr(storage_bounds, "MOST_RECORDS", 2000)
+    refused(path, r"\(it has 3,000 rows or turns, but at most 2,000 are read\)")
+
+
+def repeating(row: dict) -> None:
+    """A prompt of a million ids, and 300 turns that keep all of it but the last: 1.2 GB."""
+    row["turns"][0].update(prompt_ids=np.zeros(1_000_000, np.int32))
+    row["turns"] = [row["turns"][0], *[{**row["turns"][1], "kept": 999_999, "rendered": None}] * 300]
+
+
+def rendering(row: dict) -> None:
+    """A rendered text of a million characters that 300 turns keep."""
+    row["turns"][0]["rendered"].update(text=bytes(1_000_000), kept_text=0)
+    again = {**row["turns"][1]["rendered"], "kept_text": 1_000_000, "text": b""}
+    row["turns"] = [row["turns"][0], *[{**row["turns"][1], "rendered": again}] * 300]
+
+
+def routed(row: dict) -> None:
+    """One row of 8 MB that 200 trajectories take."""
+    wide = {"rows": 1, "layers": 2048, "k": 4096, "bytes": 1}
+    row["turns"][0].update(routing={**wide, "data": bytes(2048 * 4096)})
+    one = {**row["trajectories"][0], "token_ids": np.zeros(2, np.int32), "routing": {**wide, "rows": 0, "data": b""}}
+    row["trajectories"] = [{**one, "routing_parts": np.array([0, 1])}] * 200
+
+
+def in_parts(row: dict) -> None:
+    """A million parts of five rows of 4 bytes: their views are 100 MB."""
+    row["trajectories"][0].update(routing_parts=np.tile(np.array([0, 5]), 1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (repeating, "its prompts repeat 299,999,700 ids and characters of those before, but at most 268,435,456 are kept"),
+        (rendering, r"its prompts repeat 300,\d{3},\d{3} ids and characters"),
+        (routed, r"the routing of its trajectories has [34],\d{3},\d{3},\d{3} bytes, but at most 1,073,741,824 are kept"),
+        (in_parts, r"it lists 2,000,\d{3} turns, trajectories or parts of them, but at most 131,072 are kept"),
+    ],
+)
+def test_a_row_that_comes_to_more_than_it_has_is_refused(tmp_path: Path, change: Callable[[dict], None], said: str) -> None:
+    path = crafted(tmp_path / "row.parquet", change)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TrialFileError, match=rf"row.parquet is damaged .*row 0 \(trial 'trial-0'\) can't be read \({said}"):
+            list(read_trials(path))
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_more_rows_than_a_file_may_have_are_refused_and_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with TrialWriter(path := tmp_path / "rows.parquet", {}) as writer:
+        for seed in range(3):
+            writer.add(trial(seed))
+    monkeypatch.setattr(storage_reader, "MOST_RECORDS", 2)
+    refused(path, "it has 3 rows, but at most 2 are read")
+    monkeypatch.setattr(storage_writer, "MOST_RECORDS", 2)
+    with TrialWriter(path, {}) as writer:
+        for seed in range(2):
+            writer.add(trial(seed))
+        with pytest.raises(ValueError, match=r"trial trial-2 can't be stored: a file has at most 2 trials"):
+            writer.add(trial(2))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "said"),
+    [
+        (storage_bounds, "MOST_REPEATED", "its prompts repeat"),
+        (storage_bounds, "MOST_RECORDS", "it lists"),
+        (storage_bounds, "LARGEST", "the routing of its trajectories has"),
+        (storage_writer, "LARGEST", r"it has [\d,]+ bytes, but at most 5 are kept"),
+    ],
+)
+def test_what_could_not_be_read_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: object, name: str, said: str
+) -> None:
+    monkeypatch.setattr(module, name, 10)
+    with (
+        pytest.raises(ValueError, match=rf"trial trial-0 can't be stored: {said}"),
+        TrialWriter(tmp_path / "a.parquet", {}) as writer,
+    ):
+        writer.add(trial(0, turns=8))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_varint_is_read_as_thrift_writes_it() -> None:
+    for number in (0, 1, 63, 64, 8191, 8192, BOMB, 2**31 - 1):
+        assert storage_bounds._integer(varint(number) + b"\xff", 0) == (number, len(varint(number)))
+    assert storage_bounds._integer(b"\x01", 0) == (-1, 1)
