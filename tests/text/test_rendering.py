@@ -32,7 +32,8 @@ MORE = {
 {{ messages | tojson(True, 1, (',', ' : '), True) }}
 {{ {'b': 1, 'a': '<é>'} | tojson(ensure_ascii=true, separators=(',', ':')) }}""",
     "given": """{{ tools is none }}{{ documents is none }}{{ tools is defined }}{{ eos_token }}{{ bos_token }}
-{{ pad_token is defined }}{{ add_generation_prompt }}{{ enable_thinking is defined }}{{ messages[-1].tool_calls is defined }}{{ continue_final_message }}""",
+{{ pad_token is defined }}{{ add_generation_prompt }}{{ enable_thinking is defined }}{{ messages[-1].tool_calls is defined }}
+{{ continue_final_message }}""",
     "state": """{% set ns = namespace(n=0) %}{% macro shown(m) %}[{{ m.role }}:{{ m.content | trim }}]{% endmacro %}
 {% for m in messages | reverse %}{% set ns.n = ns.n + m.content | length %}{{ shown(m) }}{% endfor %}{{ ns.n }}
 {{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | list | first | default('none') }}""",
