@@ -22,7 +22,9 @@ from t1x.tracking.protocol import Resumed
 from t1x.tracking.signals import like_ctrl_c
 
 BATCH = 500
-"""Metrics that wait for the store at most (MLflow takes 1000 at once)."""
+"""So many metrics that wait for the store are sent to it."""
+METRICS_A_CALL = 1000
+"""MLflow's limit."""
 PATIENCE = 5.0
 """Seconds that a metric waits for the store at most, if others come after it."""
 PARAMS_A_BATCH = 100
@@ -125,7 +127,7 @@ class MLflowRun:
             self._client.set_terminated(self.id, status=status_of(error))
 
     def _flush(self) -> None:
-        for start in range(0, len(self._pending), BATCH):
-            self._client.log_batch(self.id, metrics=self._pending[start : start + BATCH])
+        for start in range(0, len(self._pending), METRICS_A_CALL):
+            self._client.log_batch(self.id, metrics=self._pending[start : start + METRICS_A_CALL])
         self._pending.clear()
         self._flushed = time.monotonic()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from checkpoints import checkpoint, same
+from child import child
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
@@ -25,6 +26,8 @@ from t1x.campaign.checkpointing import Checkpointing
 from t1x.campaign.manifest import read_manifest, verify
 
 HERE = Path(__file__).parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(Path.cwd())])}
+"""For a child that imports this file."""
 BOTH = frozenset({"policy", "critic"})
 
 
@@ -249,7 +252,9 @@ try:
 except ValueError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code, str(folder)], cwd=HERE, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=HERE, env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith(f"checkpoint step-2 can't be written to {folder}: ")
     assert "File too large" in done.stdout
     assert [path.name for path in folder.iterdir()] == ["step-1"]
@@ -274,8 +279,8 @@ OPERATIONS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.scan
 
 def killed_before(number: int, work: Callable[[], object]) -> bool:
     """Does it in a process of its own that is killed before its file operation `number`; False where it has fewer."""
-    if child := os.fork():
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+    if forked := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) != 0
     left = iter(range(number))
 
     def kill(event: str, _: object) -> None:
@@ -374,10 +379,9 @@ def killed_repeatedly(folder: Path, kills: int, seed: int) -> None:
     reached = 0
     for kill in range(kills):
         command = [sys.executable, "-c", KILLED, str(folder), str(kill % 2 == 0)]
-        with subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout.readline() == "ready\n"
+        with child(command, cwd=HERE, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as saving:
+            assert saving.stdout.readline() == "ready\n"
             time.sleep(0.02 + 0.3 * torch.rand(1, generator=random).item())
-            child.kill()
         said: list[str] = []
         found = CheckpointStore(folder, Checkpointing(), BOTH, said.append)
         newest = found.newest()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from child import child
 
 from t1x.campaign.record import Measured, Run, Status, alive, find_finished, latest, read_run, runs
 
@@ -38,12 +39,9 @@ def test_it_was_killed_where_its_process_is_gone(tmp_path: Path) -> None:
     record(tmp_path / "a")
     code = "import sys, time, pathlib; from t1x.campaign.record import alive\n"
     code += "with alive(pathlib.Path(sys.argv[1])): print('here', flush=True); time.sleep(100)"
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "a")], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "here\n"
-    assert read_run(tmp_path / "a").status is Status.RUNNING
-    process.kill()
-    process.wait()
+    with child([sys.executable, "-c", code, tmp_path / "a"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "here\n"
+        assert read_run(tmp_path / "a").status is Status.RUNNING
     assert read_run(tmp_path / "a").status is Status.KILLED
 
 

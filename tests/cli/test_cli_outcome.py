@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from child import child
 
 from t1x.cli import main
 from t1x.config import dump, load
@@ -145,12 +146,12 @@ def test_a_module_in_the_working_directory_can_be_imported(folder):
 def test_ctrl_c_exits_130_with_one_line(folder):
     Path("slow.py").write_text("import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(60)\n")
     Path("cart.gin").write_text("import slow\n")
-    process = subprocess.Popen([COMMAND, "show", "cart.gin"], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while not Path("started").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    with child([COMMAND, "show", "cart.gin"], stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 30
+        while not Path("started").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "interrupted\n")
 
 

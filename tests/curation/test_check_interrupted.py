@@ -5,9 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from child import child
 
 from t1x.tasks.manifest import NAME, read_manifest
 
@@ -39,10 +41,10 @@ def pool(tmp_path: Path) -> Path:
     return tmp_path / "pool"
 
 
-def start(pool: Path, temp: Path) -> subprocess.Popen:
+def start(pool: Path, temp: Path) -> AbstractContextManager[subprocess.Popen]:
     command = [sys.executable, "-m", "t1x.cli", "tasks", "check", str(pool), "--repeats", "1", "--jobs", "2"]
     environment = {**os.environ, "TMPDIR": str(temp)}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return child(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def wait_for(condition, what: str) -> None:
@@ -55,10 +57,10 @@ def wait_for(condition, what: str) -> None:
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGKILL])
 def test_a_check_that_is_stopped_leaves_nothing_behind_and_goes_on(kind, pool, sandboxes):
     journal = pool / f"{NAME}.journal"
-    first = start(pool, sandboxes)
-    wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") == TASKS, "all but the last task are done")
-    first.send_signal(kind)
-    said = first.communicate(timeout=60)[0]
+    with start(pool, sandboxes) as first:
+        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") == TASKS, "all but the last task are done")
+        first.send_signal(kind)
+        said = first.communicate(timeout=60)[0]
     assert first.returncode == (130 if kind == signal.SIGINT else -signal.SIGKILL)
     if kind == signal.SIGINT:
         assert f"{TASKS - 1} of {TASKS} tasks are done and kept" in said
@@ -69,8 +71,8 @@ def test_a_check_that_is_stopped_leaves_nothing_behind_and_goes_on(kind, pool, s
     (pool / f"task-{TASKS - 1}" / "solution/solve.sh").write_text("echo 5 > answer.txt")
     with journal.open("ab") as torn:
         torn.write(b'{"name": "task-5", "entry": {"sha2')
-    second = start(pool, sandboxes)
-    said = second.communicate(timeout=60)[0]
+    with start(pool, sandboxes) as second:
+        said = second.communicate(timeout=60)[0]
     assert second.returncode == 0, said
     assert f"{TASKS - 1} of {TASKS} tasks were checked before" in said
     assert "1 run in" in said
@@ -82,11 +84,11 @@ def test_a_check_that_is_stopped_leaves_nothing_behind_and_goes_on(kind, pool, s
 
 def test_a_second_check_of_the_same_pool_is_refused(pool, sandboxes):
     journal = pool / f"{NAME}.journal"
-    first = start(pool, sandboxes)
-    wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") == TASKS, "all but the last task are done")
-    second = start(pool, sandboxes)
-    assert "another check of this pool is running" in second.communicate(timeout=60)[0]
-    assert second.returncode == 2
-    first.send_signal(signal.SIGINT)
-    first.communicate(timeout=60)
+    with start(pool, sandboxes) as first:
+        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") == TASKS, "all but the last task are done")
+        with start(pool, sandboxes) as second:
+            assert "another check of this pool is running" in second.communicate(timeout=60)[0]
+        assert second.returncode == 2
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=60)
     wait_for(lambda: not list(sandboxes.glob("t1x-sandboxes-*")), "the sandboxes are gone")

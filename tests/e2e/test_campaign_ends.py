@@ -1,14 +1,15 @@
 """However a run ends, nothing is left: no sandbox folder, no child process, no open MLflow run, and the user is told what to do."""
 
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import mlflow
 import pytest
+from child import child
 from leftovers import wait_until_nothing_is_left
 from open_folder import open_folder
 from stores import with_store
@@ -28,8 +29,8 @@ def folders(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         yield tmp_path / "runs", sandboxes
 
 
-def start(arguments: list[str], **options: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def start(arguments: list[str], **options: object) -> AbstractContextManager[subprocess.Popen[str]]:
+    return child(
         [T1X, "run", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
     )
 
@@ -49,16 +50,12 @@ def statuses(runs: Path) -> list[str]:
 )
 def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: int, said: str, longer: str) -> None:
     runs, sandboxes = folders
-    process = start(command_line(with_store(runs), sandboxes, longer))
-    try:
-        assert process.stdout is not None
+    with start(command_line(with_store(runs), sandboxes, longer)) as process:
         for line in process.stdout:
             if said in line:
                 break
-        os.kill(process.pid, number)
+        process.send_signal(number)
         output, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
     assert process.returncode == 130, errors
     assert "stopped:" in output
     assert ". Run the same command with --resume to go on." in output
@@ -79,8 +76,8 @@ def test_a_task_without_tests_is_named_before_anything_starts(folders: tuple[Pat
     pool = broken_pool(tmp_path)
     (script,) = sorted(pool.glob("*/tests/test.sh"))[2:3]
     script.unlink()
-    process = start(command_line(runs, sandboxes, "Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'"))
-    _, errors = process.communicate(timeout=60)
+    with start(command_line(runs, sandboxes, "Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'")) as process:
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 2, errors
     assert str(script.parent.parent) in errors
     assert "test.sh" in errors
@@ -109,8 +106,8 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
         "TestCountReward.exclude_baseline = False",
         "Campaign.suites = []",
     )
-    process = start(command_line(with_store(runs), sandboxes, *changes))
-    output, errors = process.communicate(timeout=240)
+    with start(command_line(with_store(runs), sandboxes, *changes)) as process:
+        output, errors = process.communicate(timeout=240)
     assert process.returncode == 2, output
     assert cause in errors
     assert "(task train-" in errors
@@ -125,8 +122,8 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
 
 def test_a_host_without_bubblewrap_is_told_what_to_install(folders: tuple[Path, Path], tmp_path: Path) -> None:
     runs, sandboxes = folders
-    process = start(command_line(runs, sandboxes), env={"PATH": str(tmp_path), "HOME": str(tmp_path)})
-    output, errors = process.communicate(timeout=60)
+    with start(command_line(runs, sandboxes), env={"PATH": str(tmp_path), "HOME": str(tmp_path)}) as process:
+        output, errors = process.communicate(timeout=60)
     assert process.returncode == 3, errors
     assert "bubblewrap" in errors
     assert "Traceback" not in errors
@@ -137,8 +134,8 @@ def test_a_host_without_bubblewrap_is_told_what_to_install(folders: tuple[Path, 
 def test_a_folder_that_cannot_be_written_is_named(folders: tuple[Path, Path], tmp_path: Path) -> None:
     _, sandboxes = folders
     (tmp_path / "file").write_text("")
-    process = start(command_line(tmp_path / "file" / "runs", sandboxes))
-    _, errors = process.communicate(timeout=60)
+    with start(command_line(tmp_path / "file" / "runs", sandboxes)) as process:
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 2, errors
     assert str(tmp_path / "file" / "runs") in errors
     assert "Traceback" not in errors

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
 import starting
+from child import child
 from faulty_rollout import POOL, TASK, broken
 from leftovers import wait_until_nothing_is_left
 from stores import with_store
@@ -50,11 +51,11 @@ def campaign(folder: Path, sandboxes: Path, pool: Path, *more: str) -> list[str]
     return [str(file)]
 
 
-def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
+def start(arguments: list[str], folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path.cwd())])}
     program = [sys.executable, "-m", "t1x.cli", "run", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(program, cwd=folder, env=environment, text=True, start_new_session=True, **pipes)
+    return child(program, cwd=folder, env=environment, text=True, start_new_session=True, **pipes)
 
 
 def killed_with_its_janitor(process: subprocess.Popen[str]) -> None:
@@ -73,13 +74,12 @@ def test_a_campaign_goes_on_and_counts_what_went_wrong(sandboxes: Path, tmp_path
     silent = dataclasses.replace(TASK, tests=(TaskFile("test.sh", b"true\n"),))
     pool = a_pool(tmp_path, hanging, silent, broken(TASK))
     arguments = campaign(tmp_path, sandboxes, pool, "BubblewrapSandbox.per_node = 2")
-    process = start([*arguments, "--set", "Campaign.steps = 50"], tmp_path)
-    assert process.stdout is not None
-    next(line for line in process.stdout if "step 1/" in line)
-    killed_with_its_janitor(process)
+    with start([*arguments, "--set", "Campaign.steps = 50"], tmp_path) as process:
+        next(line for line in process.stdout if "step 1/" in line)
+        killed_with_its_janitor(process)
     assert os.listdir(sandboxes) != [], "nothing was left to tidy up"
-    process = start(arguments, tmp_path)
-    _, errors = process.communicate(timeout=240)
+    with start(arguments, tmp_path) as process:
+        _, errors = process.communicate(timeout=240)
     assert process.returncode == 0, errors
     wait_until_nothing_is_left([], sandboxes, process.pid)
     (run,) = (run for run in t1x.runs(tmp_path / "runs") if run.status is Status.FINISHED)
@@ -97,8 +97,8 @@ def test_a_campaign_goes_on_and_counts_what_went_wrong(sandboxes: Path, tmp_path
 def test_a_campaign_whose_sandboxes_never_come_stops_and_says_why(sandboxes: Path, tmp_path: Path) -> None:
     pool = a_pool(tmp_path, broken(TASK), broken(POOL[1]), broken(POOL[2]))
     arguments = campaign(tmp_path, sandboxes, pool, "Guards.empty_steps = 1", "BubblewrapSandbox.setup_deadline = 0.000001")
-    process = start(arguments, tmp_path)
-    output, errors = process.communicate(timeout=240)
+    with start(arguments, tmp_path) as process:
+        output, errors = process.communicate(timeout=240)
     assert process.returncode == 2, output
     assert "nothing to learn from in step 1: of 6 trials none had a learning signal (0 admitted, 6 invalid)" in errors
     assert "its sandbox wasn't made within setup_deadline (1e-06 s)" in errors
@@ -112,20 +112,20 @@ def test_campaigns_killed_at_random_moments_leave_nothing(sandboxes: Path, tmp_p
     arguments = campaign(tmp_path, sandboxes, a_pool(tmp_path, TASK), "Campaign.steps = 10_000", "Campaign.batch = 16")
     rng = random.Random(0)
     for number in range(20):
-        process = start(arguments, tmp_path)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(rng.uniform(2, 12))
-        assert process.poll() is None, process.communicate()
-        if number % 2:
-            process.kill()
-            process.communicate()
-            until = time.monotonic() + 30
-            while (left := list(sandboxes.glob(f"t1x-sandboxes-{process.pid}-*"))) and time.monotonic() < until:
-                time.sleep(0.1)
-            assert not left
-        else:
-            killed_with_its_janitor(process)
-    process = start([*arguments, "--set", "Campaign.steps = 1"], tmp_path)
-    _, errors = process.communicate(timeout=600)
+        with start(arguments, tmp_path) as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(rng.uniform(2, 12))
+            assert process.poll() is None, process.communicate()
+            if number % 2:
+                process.kill()
+                process.communicate()
+                until = time.monotonic() + 30
+                while (left := list(sandboxes.glob(f"t1x-sandboxes-{process.pid}-*"))) and time.monotonic() < until:
+                    time.sleep(0.1)
+                assert not left
+            else:
+                killed_with_its_janitor(process)
+    with start([*arguments, "--set", "Campaign.steps = 1"], tmp_path) as process:
+        _, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
     wait_until_nothing_is_left([], sandboxes, process.pid)

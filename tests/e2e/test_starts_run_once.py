@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import mlflow
 import pytest
+from child import child
 from open_folder import open_folder
 from starting import first, start_from, write
 from stores import with_store
@@ -75,17 +77,13 @@ def run_at_once(names: tuple[str, ...], tmp_path: Path, places: list[str]) -> li
     file = first(tmp_path)
     settings = [argument for place in places for argument in ("--set", place)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "t1x.cli", "run", str(write(tmp_path, name, *start_from(file))), *settings],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-        )
-        for name in names
-    ]
-    said = [process.communicate(timeout=240)[0] for process in processes]
+    with ExitStack() as running:
+        processes = []
+        for name in names:
+            command = [sys.executable, "-m", "t1x.cli", "run", write(tmp_path, name, *start_from(file)), *settings]
+            begun = child(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+            processes.append(running.enter_context(begun))
+        said = [process.communicate(timeout=240)[0] for process in processes]
     assert {process.returncode for process in processes} == {0}, said
     assert sorted(run.name for run in t1x.runs(tmp_path / "runs")) == sorted(["first", *names])
     assert {text.splitlines()[0].split()[0] for text in said} == {"site"}
@@ -109,19 +107,14 @@ def test_an_interrupted_start_leaves_nothing_to_go_on_with(tmp_path: Path, place
     file = first(tmp_path, "Campaign.critic_warmup = 20")
     outer = write(tmp_path, "outer", *start_from(file))
     settings = [argument for place in places for argument in ("--set", place)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "t1x.cli", "run", str(outer), *settings],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "critic warm-up 1/20" in line:
-            break
-    os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    command = [sys.executable, "-m", "t1x.cli", "run", outer, *settings]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        for line in process.stdout:
+            if "critic warm-up 1/20" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     (killed,) = t1x.runs(tmp_path / "runs")
     assert (killed.name, killed.status) == ("first", Status.KILLED)
@@ -137,22 +130,16 @@ def test_an_interrupted_start_leaves_nothing_to_go_on_with(tmp_path: Path, place
 def test_a_killed_run_says_so(tmp_path: Path, places: list[str]) -> None:
     file = first(tmp_path, "Campaign.critic_warmup = 200")
     settings = [argument for place in places for argument in ("--set", place)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "t1x.cli", "run", str(file), *settings],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "critic warm-up 1/200" in line:
-            break
-    (folder,) = (tmp_path / "runs").glob("first-*")
-    running = read_run(folder)
-    assert (running.status, running.pid) == (Status.RUNNING, process.pid)
-    assert running.tracking_id
-    process.kill()
-    process.wait()
+    command = [sys.executable, "-m", "t1x.cli", "run", file, *settings]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    with child(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        for line in process.stdout:
+            if "critic warm-up 1/200" in line:
+                break
+        (folder,) = (tmp_path / "runs").glob("first-*")
+        running = read_run(folder)
+        assert (running.status, running.pid) == (Status.RUNNING, process.pid)
+        assert running.tracking_id
     deadline = time.monotonic() + 20
     while read_run(folder).status is Status.RUNNING and time.monotonic() < deadline:
         time.sleep(0.1)  # a child that was just forked has its lock until it becomes another program

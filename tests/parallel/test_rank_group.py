@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from child import child
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,11 +121,9 @@ def test_no_rank_outlives_a_parent_that_is_killed():
         "from t1x.parallel.plan import TorchPlan; from t1x.parallel.rank_group import RankGroup; import time\n"
         "group = RankGroup(TorchPlan(data=2), 1, print); print(*group.pids, flush=True); time.sleep(60)"
     )
-    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    pids = [int(pid) for pid in parent.stdout.readline().split()]
-    assert len(alive(pids)) == 2
-    parent.kill()
-    parent.wait()
+    with child([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(alive(pids)) == 2
     assert not wait_for_end(pids)
 
 

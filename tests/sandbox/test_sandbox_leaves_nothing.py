@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from child import child
 from leftovers import descriptors, processes_of
 
 from t1x.sandbox.local import BubblewrapSandbox
@@ -177,8 +178,7 @@ asyncio.run(main())
 def test_however_the_owner_ends_nothing_is_left(rig, end):
     how = end if isinstance(end, str) else "wait"
     command = [sys.executable, "-c", OWNER, rig.backend, str(rig.root), how]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as owner:
-        assert owner.stdout is not None
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as owner:
         assert owner.stdout.readline() == b"ready\n"
         if isinstance(end, signal.Signals):
             owner.send_signal(end)

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from itertools import count
 
 import pytest
+from child import child
 
 from t1x.sandbox import users as module
 from t1x.sandbox.processes import Snapshot
@@ -16,9 +18,24 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts trials 
 
 @pytest.fixture
 def lock(tmp_path, monkeypatch):
-    """A file of the test's own, for tests that take ids and run nothing as them: others on this machine may have the same."""
+    """A file of the test's own: others on this machine may have the same ids, and nothing runs as them."""
     monkeypatch.setattr(module, "_NAME", str(tmp_path / "lock"))
     return tmp_path / "lock"
+
+
+@pytest.fixture
+def reserved(request):
+    """An id that nobody else on this machine takes or runs as during the test, which itself may take it: it has its own `lock`."""
+    users = Users()
+    user = users.take()
+    request.getfixturevalue("lock")
+    yield user
+    users.close()
+
+
+def from_id(user):
+    """What `Users` tries in turn, from this id on."""
+    return count(user - module._FIRST)
 
 
 @as_root
@@ -26,6 +43,7 @@ def lock(tmp_path, monkeypatch):
 def test_no_id_is_given_to_two_living_trials_whoever_asks(monkeypatch):
     monkeypatch.setattr(module, "_COUNT", 6)
     first, second = Users(), Users()
+    second._strangers = first._strangers  # others come and go
     free = sorted(set(range(module._FIRST, module._FIRST + 6)) - first._strangers)
     taken = [(first, second)[number % 2].take() for number in range(len(free))]
     assert sorted(taken) == free
@@ -40,36 +58,42 @@ def test_no_id_is_given_to_two_living_trials_whoever_asks(monkeypatch):
     first.close()
 
 
+TAKING = """
+import sys
+from t1x.sandbox import users
+users._NAME = sys.argv[1]
+ours = users.Users()
+ours._next = iter([int(sys.argv[2]) - users._FIRST])
+print(ours.take(), flush=True)
+input()
+"""
+
+
 @as_root
-def test_another_process_counts_until_it_ends(lock):
-    script = (
-        "import sys; from t1x.sandbox import users as u; u._NAME = sys.argv[1]; a = u.Users(); print(a.take(), flush=True); input()"
-    )
-    with subprocess.Popen([sys.executable, "-c", script, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        theirs = int(other.stdout.readline())
+def test_another_process_counts_until_it_ends(reserved, lock):
+    with child([sys.executable, "-c", TAKING, lock, reserved], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert int(other.stdout.readline()) == reserved
         ours = Users()
-        ours._next = iter((theirs - module._FIRST, theirs - module._FIRST + 1))
-        assert ours.take() != theirs
+        ours._next = from_id(reserved)
+        assert ours.take() != reserved
         other.kill()
         other.wait()
-        ours._next = iter((theirs - module._FIRST,))
-        assert ours.take() == theirs
+        ours._next = from_id(reserved)
+        assert ours.take() == reserved
         ours.close()
 
 
 @as_root
-@pytest.mark.usefixtures("lock")
-def test_an_id_that_somebody_else_runs_as_is_left_alone():
-    users = Users()
-    stranger = users.take()
-    users.close()
-    with subprocess.Popen(["sleep", "600"], user=stranger, group=stranger, extra_groups=[]) as process:
+def test_an_id_that_somebody_else_runs_as_is_left_alone(reserved):
+    with child(["sleep", "600"], user=reserved, group=reserved, extra_groups=[]):
         users = Users()
-        users._next = iter((stranger - module._FIRST, stranger - module._FIRST + 1))
-        assert users.take() != stranger
+        users._next = from_id(reserved)
+        assert users.take() != reserved
         users.close()
-        process.kill()
+    users = Users()
+    users._next = from_id(reserved)
+    assert users.take() == reserved
+    users.close()
 
 
 def test_destroying_one_sandbox_kills_nothing_of_the_others(rig):
@@ -98,8 +122,7 @@ print("ready", flush=True)
 input()
 subprocess.run(["pkill", "-P", str(child.pid)]); subprocess.run(["pkill", "-P", str(__import__("os").getpid())])
 """
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"A": "b"}) as process:
-        assert process.stdout is not None
+    with child([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"A": "b"}) as process:
         process.stdout.readline()
         # itself, a thread's sleep, sh and its sleep; one that is being started has no memory yet
         while len(found := [each for each in Snapshot().below(process.pid) if each.memory > 0]) < 4:

@@ -11,8 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+import sqlalchemy
+from child import child
 from mlflow import MlflowClient
 
+from t1x.tracking import mlflow_run
 from t1x.tracking.mlflow_tracking import MLflowTracking
 from t1x.tracking.protocol import TrackedRun
 
@@ -126,6 +129,7 @@ def test_closed_with_its_status_whatever_happens(runs, error, status):
 
 KILLED = """
 import asyncio, sys, time, pathlib
+from t1x.tracking import mlflow_run
 from t1x.tracking.mlflow_tracking import MLflowTracking
 run = MLflowTracking().build(pathlib.Path(sys.argv[1]), "killed")
 with run:
@@ -141,13 +145,11 @@ LOOPING = KILLED.replace("time.sleep(60)", "asyncio.run(asyncio.sleep(60))")
 )
 def test_killed_by_a_signal(runs, code, number, tmp_path):
     folder = runs / tmp_path.name
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
-        run_id = child.stdout.readline().strip()
+    with child([sys.executable, "-c", code, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        run_id = process.stdout.readline().strip()
         time.sleep(0.2)  # into the sleep
-        child.send_signal(number)
-        _, stderr = child.communicate(timeout=30)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=30)
     assert "KeyboardInterrupt" in stderr.splitlines()[-1]
     stored = client(runs).get_run(run_id)
     assert stored.info.status == "KILLED"
@@ -195,13 +197,23 @@ def test_a_store_that_fails_at_the_end_does_not_hide_the_error(runs, run):
     assert "log.jsonl" in caught.value.__notes__[0]
 
 
-def test_hundred_steps_of_thirty_metrics_cost_under_a_second(runs, run):
-    with run:
-        run.metrics({"warm": 1.0}, step=0)
-        start = time.process_time()
-        for step in range(100):
-            run.metrics({f"group/metric_{i}": step * i / 7 for i in range(30)}, step)
-    assert time.process_time() - start < 1.0
+def test_the_store_is_written_to_once_for_many_metrics(runs, run, monkeypatch):
+    """Each write is a transaction of its own, which waits for the disk."""
+    monkeypatch.setattr(mlflow_run, "PATIENCE", float("inf"))
+    writes: list[str] = []
+
+    def executed(connection, cursor, statement, *_):
+        if statement.startswith("INSERT INTO metrics"):
+            writes.append(statement)
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", executed)
+    try:
+        with run:
+            for step in range(100):
+                run.metrics({f"group/metric_{i}": step * i / 7 for i in range(30)}, step)
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", executed)
+    assert 0 < len(writes) <= 100 * 30 / mlflow_run.BATCH + 1
     assert len(client(runs).get_metric_history(run.id, "group/metric_29")) == 100
 
 
@@ -222,16 +234,13 @@ def test_stderr_is_silent_and_nothing_is_left_in_the_working_folder(tmp_path):
 
 def test_runs_that_start_together_in_a_new_folder(tmp_path):
     code = KILLED.replace("    time.sleep(60)\n", "")
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path / name)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for name in "ab"
-    ]
-    for child in children:
-        run_id, stderr = child.communicate(timeout=60)
-        assert stderr == ""
-        assert client(tmp_path).get_run(run_id.strip()).info.status == "FINISHED"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    commands = [[sys.executable, "-c", code, tmp_path / name] for name in "ab"]
+    with child(commands[0], **pipes) as one, child(commands[1], **pipes) as other:
+        for process in (one, other):
+            run_id, stderr = process.communicate(timeout=60)
+            assert stderr == ""
+            assert client(tmp_path).get_run(run_id.strip()).info.status == "FINISHED"
 
 
 def test_experiment_and_store_of_the_users_choice(runs, tmp_path):
