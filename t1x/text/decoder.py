@@ -42,14 +42,14 @@ class TextDecoder:
         """The text, with special tokens, and where each id begins."""
         ids = np.asarray(ids, np.int32)
         pieces = [self._piece(id_) for id_ in ids.tolist()]
+        if self._byte_fallback:
+            self._replace_invalid(ids, pieces)
         special = np.isin(ids, self._special)
         said = np.flatnonzero([len(piece) for piece in pieces])
         fresh = said[~special[said] & np.concatenate([[True], special[said][:-1]])] if len(said) else said
         for i in fresh.tolist():
             if self._leads[0 if i == said[0] else 1]:
                 pieces[i] = pieces[i].removeprefix(b" ")
-        if self._byte_fallback:
-            self._replace_invalid(ids, pieces)
         ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
         text, character = _characters(b"".join(pieces))
         return EncodedText(text, ids, character[np.concatenate([[0], ends[:-1]])] if len(ids) else np.zeros(0, np.int32))

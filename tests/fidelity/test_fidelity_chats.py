@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from promises import promise
-from small_chats import LETTERS, SPECIAL, STOP, chats
+from small_chats import LETTERS, SPECIAL, STOP, Style, chats, small_chat
 
 text = st.lists(st.sampled_from([*LETTERS, "<think>", "</think>", "a b"]), max_size=8).map("".join)
 conversations = st.lists(st.tuples(text, text), max_size=3).map(
@@ -41,6 +41,13 @@ def test_any_ids_read_as_in_plain_python(chat, text, seed):
     begins = [max(lead, sum(len(chat.pieces[i]) for i in whole[:at])) for at in range(len(whole))]
     starts = [len(raw[lead:begin].decode("utf-8", "ignore")) for begin in begins]
     assert chat.tokenizer.decode_spans(np.array(whole, np.int32)).starts.tolist() == starts
+
+
+def test_a_space_in_bytes_that_are_no_text_is_not_the_tokenizers():
+    """It reads as U+FFFD then, as the bytes beside it do, so that nothing is left to take away in front of the text."""
+    chat = small_chat("always", 0, Style())
+    ids = [chat.pieces.index(b" "), chat.pieces.index(b"\xc2")]
+    assert chat.tokenizer.decode_spans(np.array(ids, np.int32)).text == chat.text(ids) == "\ufffd\ufffd"
 
 
 @given(chats, text)
