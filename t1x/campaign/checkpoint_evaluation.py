@@ -31,6 +31,8 @@ class Weights:
     """Its folder."""
     run: Run | None
     """The run that they are of, if any."""
+    newest: bool = False
+    """Whether the run was named, not one of its checkpoints."""
 
     @property
     def name(self) -> str:
@@ -88,7 +90,7 @@ def find_weights(checkpoint: str, runs: Path) -> Weights:
         raise ValueError(f"there is no {folder}; {_kept(whole)}")
     if not folder.is_dir() or (folder / RECORD).is_file():
         run = find_run(checkpoint, runs)
-        return Weights(_newest_policy(run), run)
+        return Weights(_newest_policy(run), run, newest=True)
     policy = next((each for each in (folder, folder / "policy") if (each / CONFIG).is_file()), None)
     above = run_around((policy or folder).resolve())
     if policy is None:

@@ -9,12 +9,15 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from t1x.campaign.campaign import Campaign
+from t1x.campaign.checkpoint_evaluation import Weights
 from t1x.campaign.gap import EXPERTS, GAPS, MARGINS, NUMBERS, Estimate, Floats, effects
 from t1x.campaign.gap_measure import DTYPES, Measured, Measurement, Trials
 from t1x.campaign.gap_source import GapSource, Origin
 from t1x.campaign.progress import ProgressReport
 from t1x.campaign.until_done import until_done
 from t1x.model.checkpoint import load_pretrained, require_same
+from t1x.model.transformer import MoeTransformer
 from t1x.tracking.gap_figures import flip_curves, gap_histograms
 from t1x.tracking.signals import like_ctrl_c
 from t1x.trajectory.stitcher import RetokenizingStitcher, TokenStitcher
@@ -98,23 +101,24 @@ def measure_gap(
     limit: int | None = None,
     sample: int | None = None,
 ) -> GapReport:
-    """Measures on stored trials (see `GapSource.stored`), or where `sample` is set on so many new ones. Raises `ValueError` for
-    what the user can mend, `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
+    """Measures on stored trials, with what sampled them where that is kept (see `GapSource.stored`), or where `sample` is set on so
+    many new ones. Raises `ValueError` for what the user can mend, `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
     torch.set_num_threads(source.campaign.threads)
     with like_ctrl_c(), ProgressReport(console) as progress:
-        return until_done(_measure(source, progress, lambda: source.stored(step, file, limit), sample))
+        return until_done(_measure(source, progress, lambda: source.stored(step, file, limit, progress.say), sample))
 
 
 async def _measure(
-    source: GapSource, progress: ProgressReport, stored: Callable[[], tuple[Trials, Origin]], sample: int | None
+    source: GapSource, progress: ProgressReport, stored: Callable[[], tuple[Weights, Trials, Origin]], sample: int | None
 ) -> GapReport:
-    campaign, folder = source.campaign, source.weights.policy
-    policy = load_pretrained(folder)
-    require_same(policy.config, campaign.model, folder)
+    campaign = source.campaign
     tokenizer = campaign.tokenizer.build()
     if sample is None:
-        trials, origin = stored()
+        weights, trials, origin = stored()
+        policy = _policy(weights, campaign)
     else:
+        weights = source.weights
+        policy = _policy(weights, campaign)
         trials, origin = await source.sampled(policy, tokenizer, sample, progress)
     tokens, text = campaign.stitcher if campaign.stitcher.faithful else TokenStitcher(), RetokenizingStitcher()
     critic = None if campaign.algorithm.critic is None else campaign.model.build_value(0)
@@ -130,4 +134,10 @@ async def _measure(
         ).measure(trials)
     finally:
         trainer.close()
-    return GapReport(str(folder), origin, type(tokens).__name__, type(text).__name__, measured)
+    return GapReport(str(weights.policy), origin, type(tokens).__name__, type(text).__name__, measured)
+
+
+def _policy(weights: Weights, campaign: Campaign) -> MoeTransformer:
+    policy = load_pretrained(weights.policy)
+    require_same(policy.config, campaign.model, weights.policy)
+    return policy

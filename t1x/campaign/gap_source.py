@@ -1,6 +1,6 @@
 """What a gap is measured on: weights, the campaign that they go with, and trials."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -9,6 +9,7 @@ from t1x.campaign.assembly import first, named, trial_runner
 from t1x.campaign.campaign import Campaign
 from t1x.campaign.checkpoint_evaluation import Weights, find_weights
 from t1x.campaign.gap_measure import Trials
+from t1x.campaign.gap_trials import Matched, matched
 from t1x.campaign.policy_version import told_weights, version_of
 from t1x.campaign.progress import ProgressReport
 from t1x.config import load
@@ -47,35 +48,45 @@ class GapSource:
     weights: Weights
     campaign: Campaign
 
-    def stored(self, step: str | None, file: Path | None, limit: int | None) -> tuple[Trials, Origin]:
-        """Stored trials that were trained on, at most `limit`, and where they're from: a file, a batch of the run (see
-        `stored_batches`), or its newest. Raises `ValueError` where there are none."""
-        path = file or self._newest(step)
-        usable = (trial for trial in read_trials(path) if trial.trajectories)
-        trials = {trial.id: trial.turns for trial in islice(usable, limit)}
-        if not trials:
-            raise ValueError(f"{path} holds no trial that was trained on")
-        versions = {turn.completion.version for turns in trials.values() for turn in turns}
-        return trials, self._origin(f"{len(trials)} stored trials of {path}", read_header(path).identity, versions)
+    def stored(
+        self, step: str | None, file: Path | None, limit: int | None, warn: Callable[[str], None]
+    ) -> tuple[Weights, Trials, Origin]:
+        """At most `limit` stored trials, of a file, of a batch of the run (see `stored_batches`) or of any batch; the weights that
+        go with them, and where they're from: see `matched`. Raises `ValueError` where there are none."""
+        of_run = file is None or self._of_run(read_header(file).identity)
+        chosen = matched(self.weights, [file] if file else self._batches(step), of_run, warn)
+        wanted = (trial for trial in read_trials(chosen.path) if trial.id in chosen.ids)
+        trials = {trial.id: trial.turns for trial in islice(wanted, limit)}
+        return chosen.weights, trials, self._origin(chosen, trials)
 
-    def _origin(self, trials: str, identity: Mapping[str, str], versions: set[int]) -> Origin:
-        own, version, name = self.weights.run, version_of(self.weights), told_weights(self.weights)
-        run, note = identity.get("run", ""), ""
-        if own is not None and run not in ("", own.folder.name) and identity.get("started") != str(own.started):
+    def _of_run(self, identity: Mapping[str, str]) -> bool:
+        """Whether trials of this identity may be of the run that the weights are of."""
+        own = self.weights.run
+        return own is None or identity.get("run", "") in ("", own.folder.name) or identity.get("started") == str(own.started)
+
+    def _origin(self, chosen: Matched, trials: Trials) -> Origin:
+        identity, weights = read_header(chosen.path).identity, chosen.weights
+        versions, version = {turn.completion.version for turns in trials.values() for turn in turns}, version_of(weights)
+        name, note = told_weights(weights), ""
+        if not self._of_run(identity):
             note = f"another run sampled these trials than the one that {name} is of"
         elif version is not None and versions != {version}:
             note = f"{name} has version {version}, which didn't sample {'all of ' if version in versions else ''}these trials"
         if note:
             note += "; the gap is that of this policy on ids that another one chose"
-        return Origin(trials, run, tuple(sorted(versions)), name, note)
+        if weights.policy != self.weights.policy:
+            name += f", since no stored trials are of {told_weights(self.weights)}"
+        told = f"{len(trials)} stored trials of {chosen.path}"
+        return Origin(told, identity.get("run", ""), tuple(sorted(versions)), name, note)
 
-    def _newest(self, step: str | None) -> Path:
+    def _batches(self, step: str | None) -> list[Path]:
+        """The newest first."""
         if self.weights.run is None:
             raise ValueError(
                 f"{self.weights.policy} lies in no run, so it has no stored trials; name a file of them, or --sample N"
             )
         try:
-            return stored_batches(self.weights.run.folder, step)[-1].path
+            return [batch.path for batch in reversed(stored_batches(self.weights.run.folder, step))]
         except ValueError as error:
             raise ValueError(f"{error}; --sample N runs new ones") from error
 

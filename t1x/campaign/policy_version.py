@@ -4,7 +4,7 @@ from pathlib import Path
 
 from t1x.campaign.checkpoint_evaluation import CONFIG, Weights, find_weights
 from t1x.campaign.checkpoint_retention import START, STEP
-from t1x.campaign.record import RECORD, Run
+from t1x.campaign.record import Run
 
 
 def version_of(weights: Weights) -> int | None:
@@ -21,16 +21,19 @@ def told_weights(weights: Weights) -> str:
     return str(weights.policy) if weights.run is None else f"{_checkpoint(weights)} of {weights.run.folder.name}"
 
 
+def kept_weights(run: Run, version: int) -> Weights | None:
+    """Those of a version of a run's policy; None where they aren't kept."""
+    kept = run.folder / "checkpoints" / (f"step-{version}" if version else START) / "policy"
+    return Weights(kept, run) if (kept / CONFIG).is_file() else None
+
+
 def weights_beside(wanted: str, runs: Path, sampler: Run, versions: set[int]) -> tuple[Weights, str]:
     """The weights that `wanted` means beside what `versions` of the policy of a run sampled: where that is the run itself, those of
     the newest of these versions, if they are kept. And why they aren't of the version that sampled, empty where they are."""
     weights = find_weights(wanted, runs)
     same = weights.run is not None and weights.run.folder.resolve() == sampler.folder.resolve()
-    newest = max(versions, default=0)
-    if same and (not Path(wanted).is_dir() or (Path(wanted) / RECORD).is_file()):
-        kept = sampler.folder / "checkpoints" / (f"step-{newest}" if newest else START) / "policy"
-        if (kept / CONFIG).is_file():
-            weights = Weights(kept, sampler)
+    if same and weights.newest:
+        weights = kept_weights(sampler, max(versions, default=0)) or weights
     if same and versions == {version_of(weights)}:
         return weights, ""
     told = ", ".join(map(str, sorted(versions))) or "none"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from t1x.cli.options import AUTO, RUNS, Checkpoint, EvaluationSettings, RunsFolder, SiteName, print_site
+from t1x.cli.options import AUTO, RUNS, Checkpoint, EvaluationSettings, Like, RunsFolder, SiteName, print_site
 
 
 def evaluate(
@@ -15,12 +15,7 @@ def evaluate(
             "--suite", metavar="SUITE", help="A suite of the run's experiment, or a Gin file. Repeatable.", show_default=False
         ),
     ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            "--like", metavar="FILE", help="An experiment whose settings are used instead of the run's own.", show_default=False
-        ),
-    ] = None,
+    like: Like = None,
     runs: RunsFolder = RUNS,
     site: SiteName = AUTO,
     set: EvaluationSettings = None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from t1x.cli.options import AUTO, NARROW, RUNS, Checkpoint, RunsFolder, Settings, SiteName, Step, print_site
+from t1x.cli.options import AUTO, NARROW, RUNS, Checkpoint, Like, RunsFolder, Settings, SiteName, Step, print_site
 
 
 def gap(
@@ -16,7 +16,7 @@ def gap(
         typer.Option(
             "--trajectories",
             metavar="FILE",
-            help="A file of stored trials instead of a batch of the run (the newest one without --step).",
+            help="A file of stored trials instead of a batch of the run.",
             show_default=False,
         ),
     ] = None,
@@ -35,12 +35,7 @@ def gap(
             "--out", metavar="FOLDER", help="Write gap.json, gap.png and margin.png into this folder.", show_default=False
         ),
     ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            "--like", metavar="FILE", help="A campaign whose settings are used instead of the run's own.", show_default=False
-        ),
-    ] = None,
+    like: Like = None,
     runs: RunsFolder = RUNS,
     site: SiteName = AUTO,
     set: Settings = None,
@@ -51,6 +46,9 @@ def gap(
     kept (TITO) and encoded anew, and the trainer computes its log-probabilities with its own experts and with the engine's (R3). So
     all cells are of the same ids, and differences are paired. It also tells which experts flip and how well the router's margin
     foretells that.
+
+    Taken are stored trials that the weights sampled, the newest ones. Where none of a run's newest weights are kept, it's the
+    newest trials whose sampler is kept, with its weights; a checkpoint that is named is measured on the trials of others then.
 
     \b
     Examples:

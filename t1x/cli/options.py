@@ -40,9 +40,25 @@ Checkpoint = Annotated[
         show_default=False,
     ),
 ]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        "--like", metavar="FILE", help="An experiment whose settings are used instead of the run's own.", show_default=False
+    ),
+]
 Step = Annotated[
     str | None,
     typer.Option("--step", metavar="STEP", help="A batch of the run: a training step, or warmup-0 and so on.", show_default=False),
+]
+SuiteName = Annotated[
+    str | None,
+    typer.Option(
+        "--suite",
+        metavar="NAME",
+        help="Trials of this suite's evaluations instead of training's; --step is then the one that made the policy, 0 for the "
+        "start, or untrained.",
+        show_default=False,
+    ),
 ]
 SiteName = Annotated[
     str,

@@ -16,7 +16,8 @@ SUMMARY_COLUMNS = (
     "ended_by",
     "reward",
     "resolved",
-    "turns.list.element.index",
+    "turns.list.element.version",
+    "turns.list.element.temperature",
     "trajectories.list.element.loss_mask",
     "trajectories.list.element.boundaries",
 )
@@ -37,6 +38,10 @@ class TrialSummary:
     """Of its trajectories, the context among them."""
     loss_tokens: int
     boundaries: Counter[Boundary]
+    versions: frozenset[int]
+    """Of the policy that sampled its turns."""
+    temperatures: frozenset[float]
+    """Of its turns."""
 
 
 def summary_of(row: Mapping[str, Any]) -> TrialSummary:
@@ -53,4 +58,6 @@ def summary_of(row: Mapping[str, Any]) -> TrialSummary:
         tokens=sum(map(len, masks)),
         loss_tokens=sum(int(np.count_nonzero(mask)) for mask in masks),
         boundaries=Counter(Boundary(name) for stream in row["trajectories"] for name in stream["boundaries"]),
+        versions=frozenset(turn["version"] for turn in row["turns"]),
+        temperatures=frozenset(turn["temperature"] for turn in row["turns"]),
     )

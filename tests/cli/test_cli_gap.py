@@ -85,13 +85,15 @@ def in_folder(sandboxes: Path) -> list[str]:
     return ["--set", "Campaign.sandbox = @BubblewrapSandbox()", "--set", f"BubblewrapSandbox.root = '{sandboxes}'"]
 
 
-def test_the_newest_stored_trials_of_a_run_and_all_numbers_and_figures(
+def test_the_newest_stored_trials_of_a_run_and_what_sampled_them_and_all_numbers_and_figures(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["gap", "toy-1a", "--runs", str(runs), "--out", "found/gap"]) == 0
     said = capsys.readouterr().out
-    assert f"weights: {runs}/toy-1a-0/checkpoints/step-2/policy\ntrials: 3 stored trials of {runs}/toy-1a-0/trajectories/" in said
+    assert f"weights: {runs}/toy-1a-0/checkpoints/start/policy\ntrials: 3 stored trials of {runs}/toy-1a-0/trajectories/" in said
     assert "train-2.parquet" in said
+    assert "measured with start of toy-1a-0, since no stored trials are of step-2 of toy-1a-0" in " ".join(said.split())
+    assert "note:" not in said
     found = json.loads((tmp_path / "found" / "gap" / "gap.json").read_text())
     assert len(found["cells"]) == 8
     cells = {(cell["engine"], cell["experts"], cell["stitcher"]): cell for cell in found["cells"]}
@@ -218,7 +220,10 @@ def test_new_trials_in_real_sandboxes(runs: Path, sandboxes: Path, capsys: pytes
         (["toy-2"], "there is no run 'toy-2'"),
         (["policy"], "lies in no run, so nothing says which trainer and tokenizer go with it"),
         (["policy", "--like", "eval_tb21.gin"], "describes an Evaluation, which trains nothing"),
-        (["policy", "--like", "quickstart.gin"], "holds another model: hidden_size = 16 (the experiment has 128), head_dim = 8"),
+        (
+            ["policy", "--like", "quickstart.gin", "--sample", "1"],
+            "holds another model: hidden_size = 16 (the experiment has 128), head_dim = 8",
+        ),
         (["toy-1a-0", "--limit", "0"], "--limit"),
     ],
 )
