@@ -40,6 +40,7 @@ class TextConversation(Conversation):
         """`role` is that of observations. A prompt of more than `longest` tokens is compacted to a `summary` and the latest
         `kept_turns` turns."""
         self._tokenizer, self._instruction, self._role = tokenizer, instruction, role
+        self._render = tokenizer.prompt_renderer()
         self._longest, self._kept_turns, self._summary = longest, kept_turns, summary
         self._turns: list[tuple[str, str]] = []
         """(answer, observation)"""
@@ -77,7 +78,7 @@ class TextConversation(Conversation):
     def _rendered(self) -> RenderedPrompt:
         instruction = f"{self._instruction}\n\n{self._summary(self._left_out)}" if self._left_out else self._instruction
         turns = [message for answer, seen in self._turns for message in (("assistant", answer), (self._role, seen))]
-        return self._tokenizer.render_prompt([("user", instruction), *turns])
+        return self._render([("user", instruction), *turns])
 
     def _follow(self, now: RenderedPrompt) -> int | None:
         """The first id of a prompt that follows the last turn in the stream; None where the prompt doesn't continue it."""

@@ -15,9 +15,9 @@ from importlib import resources
 import numpy as np
 import tokenizers
 
-from t1x.text.answer_span import answer_span
 from t1x.text.decoder import TextDecoder
 from t1x.text.encoder import TextEncoder
+from t1x.text.prompt_renderer import PromptRenderer
 from t1x.text.quirks import increment, probe
 from t1x.text.rendering import ChatTemplate
 from t1x.text.special_tokens import SpecialTokens
@@ -78,12 +78,10 @@ class TemplatedTokenizer(ChatTokenizer):
         return self._decoder.bytes_of(id_)
 
     def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
-        veil = Veil(self._special)
-        hidden = [(role, veil.hide(content)) for role, content in messages]
-        text = self._rendered(hidden)
-        span = answer_span(self._rendered, text, hidden, veil.mark(), self.quirks.prompt_only)
-        answer = (len(veil.show(text[: span[0]])), len(veil.show(text[: span[1]]))) if span else None
-        return RenderedPrompt(self._encoded(text, veil), answer)
+        return self.prompt_renderer()(messages)
+
+    def prompt_renderer(self) -> PromptRenderer:
+        return PromptRenderer(self._rendered, self._special, self._encoder, self.quirks.prompt_only)
 
     def render(self, messages: Sequence[Message], *, generation_prompt: bool) -> Ids:
         """The ids of a whole conversation."""

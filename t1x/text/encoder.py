@@ -32,22 +32,25 @@ class TextEncoder:
 
     def pieces(self, pieces: Iterable[Piece], *, first: bool = True) -> EncodedText:
         """The pieces as one sequence, or (where they aren't the `first`) as what stands behind a special token of one."""
-        ids: list[int] = []
-        starts: list[int] = []
-        texts: list[str] = []
-        at = 0
-        for text, special in pieces:
-            if special is not None:
-                ids.append(special)
-                starts.append(at)
-            elif text:
-                found = (self._first if first else self._later).encode(text, add_special_tokens=False)
-                ids += found.ids
-                starts += [at + start for start in _starts(text, found.offsets)]
-            first = False
-            texts.append(text)
-            at += len(text)
-        return EncodedText("".join(texts), np.array(ids, np.int32), np.maximum.accumulate(np.array(starts, np.int32)))
+        return joined([self.piece(*piece, first=first and i == 0) for i, piece in enumerate(pieces)])
+
+    def piece(self, text: str, special: int | None, *, first: bool) -> EncodedText:
+        """One piece, at the beginning of a sequence or behind a special token."""
+        if special is not None:
+            return EncodedText(text, np.array([special], np.int32), np.zeros(1, np.int32))
+        found = (self._first if first else self._later).encode(text, add_special_tokens=False)
+        starts = np.array(list(_starts(text, found.offsets)), np.int32)
+        return EncodedText(text, np.array(found.ids, np.int32), np.maximum.accumulate(starts))
+
+
+def joined(parts: Sequence[EncodedText]) -> EncodedText:
+    """The parts as one text."""
+    if not parts:
+        return EncodedText("", np.zeros(0, np.int32), np.zeros(0, np.int32))
+    lengths = [len(part.text) for part in parts]
+    before = np.repeat(np.cumsum([0, *lengths[:-1]]), [len(part.ids) for part in parts])
+    starts = np.concatenate([part.starts for part in parts]) + before
+    return EncodedText("".join(part.text for part in parts), np.concatenate([part.ids for part in parts]), starts.astype(np.int32))
 
 
 def _starts(text: str, offsets: Sequence[tuple[int, int]]) -> Iterator[int]:

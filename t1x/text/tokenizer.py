@@ -1,6 +1,6 @@
 """Text to ids and back, and the ids that a harness puts between two turns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -74,6 +74,9 @@ class ChatTokenizer(Protocol):
     def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
         """A whole conversation, encoded at once as a text-based harness does. Special tokens that a content spells are plain text.
         Contents are rendered as the template has it: it may trim or prune them."""
+
+    def prompt_renderer(self) -> Callable[[Sequence[Message]], RenderedPrompt]:
+        """`render_prompt` for one conversation that grows: it remembers what it has encoded."""
 
     def first_prompt(self, instruction: str) -> Ids:
         """The rendered first user message and the generation prompt."""

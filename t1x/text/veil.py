@@ -43,6 +43,10 @@ class Veil:
         """What a rendered text says."""
         return PRIVATE.sub(lambda found: self._texts.get(found[0], found[0]), text)
 
+    def shown_length(self, text: str) -> int:
+        """Characters of `show(text)`."""
+        return len(text) + sum(text.count(code) * (len(shown) - 1) for code, shown in self._texts.items())
+
     def _code(self, text: str) -> str:
         if text not in self._codes:
             code = chr(FIRST_CODE + len(self._codes))

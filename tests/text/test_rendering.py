@@ -130,3 +130,22 @@ def test_files_are_read_as_the_library_reads_them(tmp_path, legacy):
         assert rendered == text
         assert text.endswith("userx<|close|>")
         assert text.startswith("own file") == (template != NAMING)
+
+
+@pytest.mark.parametrize(
+    "escape",
+    ["messages.append(1)", "messages[0].pop('role')", "''.__class__.mro()", "render.__globals__", "messages[0].update({})"],
+)
+def test_a_template_reaches_and_changes_nothing_outside(escape):
+    """Whatever of the same name was allowed before it, and the second time too."""
+
+    def render() -> str:
+        return "text"
+
+    allowed = "{{ render() }}{{ messages[0].role }}{{ ''.count('a') }}{{ messages.index(messages[0]) }}{{ messages[0].get('pop') }}"
+    template = ChatTemplate(f"{allowed}{{{{ {escape} }}}}", {"render": render})
+    messages = [{"role": "user", "content": "x"}]
+    for _ in range(2):
+        with pytest.raises(jinja2.TemplateError, match="unsafe"):
+            template.render(messages, generation_prompt=True)
+    assert messages == [{"role": "user", "content": "x"}]
