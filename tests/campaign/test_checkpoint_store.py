@@ -233,7 +233,7 @@ def test_damaged_scores_are_said(tmp_path: Path) -> None:
     assert "scores.json can't be read" in said[0]
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("asynchronous", [True, pytest.param(False, marks=pytest.mark.ci)])
 def test_a_full_disk_is_said_and_what_was_there_stays(tmp_path: Path, asynchronous: bool) -> None:
     """The child may write files of 100 kB only."""
     folder = tmp_path / "checkpoints"
@@ -294,7 +294,7 @@ def killed_before(number: int, work: Callable[[], object]) -> bool:
         os._exit(0)
 
 
-@pytest.mark.parametrize("already", [False, True])
+@pytest.mark.parametrize("already", [True, pytest.param(False, marks=pytest.mark.ci)])
 def test_killed_before_any_file_operation_of_a_save(tmp_path: Path, already: bool) -> None:
     """That of step 4 makes weights of step 2 and removes step 1; `already` is whether another step 4 was there, damaged."""
     spec = {"asynchronous": False, "last": 2, "weights_every": 2, "keeps": frozenset({"policy"})}

@@ -44,8 +44,8 @@ def statuses(runs: Path) -> list[str]:
     ("number", "said", "longer"),
     [
         (signal.SIGINT, "untrained", "Campaign.steps = 50"),
-        (signal.SIGHUP, "demonstrations recorded", "Supervised.steps = 200"),
-        (signal.SIGTERM, "critic warm-up", "Campaign.critic_warmup = 50"),
+        pytest.param(signal.SIGHUP, "demonstrations recorded", "Supervised.steps = 200", marks=pytest.mark.ci),
+        pytest.param(signal.SIGTERM, "critic warm-up", "Campaign.critic_warmup = 50", marks=pytest.mark.ci),
     ],
 )
 def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: int, said: str, longer: str) -> None:

@@ -96,13 +96,14 @@ def test_a_campaign_goes_on_and_counts_what_went_wrong(sandboxes: Path, tmp_path
 
 def test_a_campaign_whose_sandboxes_never_come_stops_and_says_why(sandboxes: Path, tmp_path: Path) -> None:
     pool = a_pool(tmp_path, broken(TASK), broken(POOL[1]), broken(POOL[2]))
-    arguments = campaign(tmp_path, sandboxes, pool, "Guards.empty_steps = 1", "BubblewrapSandbox.setup_deadline = 0.000001")
-    with start(arguments, tmp_path) as process:
-        output, errors = process.communicate(timeout=240)
-    assert process.returncode == 2, output
-    assert "nothing to learn from in step 1: of 6 trials none had a learning signal (0 admitted, 6 invalid)" in errors
-    assert "its sandbox wasn't made within setup_deadline (1e-06 s)" in errors
-    wait_until_nothing_is_left([], sandboxes, process.pid)
+    (file,) = campaign(tmp_path, sandboxes, pool, "Guards.empty_steps = 1", "BubblewrapSandbox.setup_deadline = 0.000001")
+    with pytest.raises(
+        ValueError, match=r"nothing to learn from in step 1: of 6 trials none had .* \(0 admitted, 6 invalid\)"
+    ) as said:
+        t1x.run(t1x.load(file, site=None))
+    assert "its sandbox wasn't made within setup_deadline (1e-06 s)" in str(said.value)
+    (run,) = t1x.runs(tmp_path / "runs")
+    assert run.status is Status.FAILED
 
 
 @pytest.mark.soak

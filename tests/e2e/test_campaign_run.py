@@ -221,7 +221,9 @@ def test_a_warm_up_changes_nothing_but_the_critic(silent: Run, tmp_path: Path) -
     assert silent.history["critic/value_mean"][1] != cold.history["critic/value_mean"][1]
 
 
+@pytest.mark.ci
 def test_evaluating_never_changes_training(silent: Run, tmp_path: Path) -> None:
+    """Nor where nothing is deterministic. (tests/e2e/test_evaluation_run.py compares to the bit.)"""
     watched = run_tiny(tmp_path, "Campaign.scheduler = @WaitAll()")
     one, other = (load_pretrained(each.folder / "checkpoints" / "start" / "policy") for each in (silent, watched))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))

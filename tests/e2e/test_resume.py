@@ -113,12 +113,14 @@ def trials(run: Run) -> dict[str, str]:
     scope="module", params=[pytest.param(0, marks=pytest.mark.soak, id="in turn"), pytest.param(1, id="one step ahead")]
 )
 def deterministic(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, sandboxes: Path) -> Lab:
-    """A deterministic campaign; its run `whole` was left alone."""
+    """A deterministic campaign; its run `whole` was left alone. It was to go on, and there was nothing to go on with."""
     made = lab(
         tmp_path_factory.mktemp("lab"), sandboxes, "Experiment.deterministic = True", f"Campaign.staleness = {request.param}"
     )
-    done = made.run("whole")
+    done = made.run("whole", "--resume")
     assert done.returncode == 0, done.stderr
+    assert "was interrupted; a new one begins" in done.stdout
+    assert made.only("whole").resumed == 0
     return made
 
 
@@ -141,7 +143,9 @@ def same_as_whole(made: Lab, run: Run) -> None:
     assert stored(run) == stored(whole) == {key: value for key, value in logged(whole).items() if value is not None}
     assert weights(run) == weights(whole)
     assert trials(run) == trials(whole)
-    assert set(trials(run)) == {"warmup-0.parquet", *(f"train-{step}.parquet" for step in range(1, STEPS + 1))}
+    passes = (f"eval-validation-sampled-{step}" for step in ("untrained", *range(STEPS + 1)))
+    batches = ("warmup-0", *(f"train-{step}" for step in range(1, STEPS + 1)))
+    assert set(trials(run)) == {f"{name}.parquet" for name in (*passes, *batches)}
     assert run.status is Status.FINISHED
     assert run.scores == whole.scores
 
@@ -157,7 +161,18 @@ def moment(random_: random.Random, phase: str) -> tuple[str, int, float]:
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(deterministic: Lab) -> None:
-    run = killed_and_gone_on_with(deterministic, "killed", ("actor update", 2, 0.0))
+    """Unless somebody works on it."""
+    done = deterministic.run("killed", kill=("actor update", 2, 0.0))
+    assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+    killed = deterministic.only("killed")
+    assert killed.status is Status.KILLED
+    with alive(killed.folder):
+        done = deterministic.run("killed", "--resume")
+    assert done.returncode == 2
+    assert "works on" in done.stderr
+    done = deterministic.run("killed", "--resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = deterministic.only("killed")
     same_as_whole(deterministic, run)
     assert run.resumed == 1
 
@@ -202,6 +217,7 @@ def stopped(deterministic: Lab, request: pytest.FixtureRequest) -> tuple[Lab, st
     return deterministic, name
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("harm", ["flip", pytest.param("remove", marks=pytest.mark.soak)])
 def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(stopped: tuple[Lab, str], harm: str) -> None:
     made, name = stopped
@@ -243,22 +259,6 @@ def test_a_finished_run_has_nothing_left_to_do(deterministic: Lab) -> None:
     assert done.returncode == 0
     assert "has finished" in done.stdout
     assert deterministic.only("whole") == whole
-
-
-def test_with_nothing_to_go_on_with_a_run_begins(tmp_path: Path, sandboxes: Path) -> None:
-    made = lab(tmp_path, sandboxes, "Campaign.steps = 0", "Campaign.critic_warmup = 0", "PoolSuite.sampled = 1")
-    done = made.run("new", "--resume")
-    assert done.returncode == 0, done.stderr
-    assert "was interrupted; a new one begins" in done.stdout
-    assert made.only("new").resumed == 0
-
-
-def test_a_run_that_is_being_worked_on_is_left_alone(stopped: tuple[Lab, str]) -> None:
-    made, name = stopped
-    with alive(made.only(name).folder):
-        done = made.run(name, "--resume")
-    assert done.returncode == 2
-    assert "works on" in done.stderr
 
 
 @pytest.mark.soak

@@ -60,7 +60,10 @@ def test_two_campaigns_start_from_one_run_of_a_third(tmp_path: Path, places: lis
     assert untrained.score.weight.abs().sum() == 0, "the policy's decoder with a head of zeros"
 
 
-@pytest.mark.parametrize("lost", ["critic", "critic/model.safetensors", "policy/model.safetensors"])
+REST = [pytest.param(lost, marks=pytest.mark.ci) for lost in ("critic", "critic/model.safetensors")]
+
+
+@pytest.mark.parametrize("lost", ["policy/model.safetensors", *REST])
 def test_a_start_whose_weights_are_partly_gone_is_run_again(
     tmp_path: Path, places: list[str], capsys: pytest.CaptureFixture[str], lost: str
 ) -> None:
@@ -127,6 +130,7 @@ def test_an_interrupted_start_leaves_nothing_to_go_on_with(tmp_path: Path, place
     ]
 
 
+@pytest.mark.ci
 def test_a_killed_run_says_so(tmp_path: Path, places: list[str]) -> None:
     file = first(tmp_path, "Campaign.critic_warmup = 200")
     settings = [argument for place in places for argument in ("--set", place)]

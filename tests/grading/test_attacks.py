@@ -51,7 +51,20 @@ def passes_nothing(report: VerifierReport) -> bool:
     return report.cause is None and report.passed == 0 and report.total > 0
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+SIMILAR = {
+    "a pytest.ini with a plugin",
+    "PYTHONPATH and PYTEST_PLUGINS",
+    "a usercustomize in the home folder",
+    "a process that rewrites the tests",
+    "a FIFO in place of the answer",
+    "a chain of links to the tests",
+    "a program that changes the tests",
+    "a module that is loaded by its path",
+}
+"""Each is a variant of another attack."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.ci) if name in SIMILAR else name for name in ATTACKS])
 def test_an_attack_gains_from_a_naive_judge_and_nothing_from_t1x(name, hardened):
     attack = ATTACKS[name]
     with ThreadPoolExecutor(1) as beside:

@@ -15,6 +15,7 @@ from child import child
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t1x.parallel import rank_group
 from t1x.parallel.plan import TorchPlan
 from t1x.parallel.rank_group import RankGroup
 from t1x.parallel.ranks import Ranks
@@ -103,7 +104,8 @@ def test_a_rank_that_dies_is_noticed_while_the_other_waits_for_it(start):
     assert not alive(group.pids)
 
 
-def test_a_rank_that_hangs_is_found_by_a_deadline(start):
+def test_a_rank_that_hangs_is_found_by_a_deadline(start, monkeypatch):
+    monkeypatch.setattr(rank_group, "PATIENCE", 0.2)
     group = start(collective_deadline=1.0)
     os.kill(group.pids[1], signal.SIGSTOP)
     with pytest.raises(RuntimeError, match=r"training rank 0 of 2 failed:"):

@@ -141,7 +141,13 @@ LOOPING = KILLED.replace("time.sleep(60)", "asyncio.run(asyncio.sleep(60))")
 
 
 @pytest.mark.parametrize(
-    ("code", "number"), [(KILLED, signal.SIGINT), (KILLED, signal.SIGTERM), (LOOPING, signal.SIGTERM), (LOOPING, signal.SIGHUP)]
+    ("code", "number"),
+    [
+        (KILLED, signal.SIGINT),
+        (LOOPING, signal.SIGTERM),
+        pytest.param(KILLED, signal.SIGTERM, marks=pytest.mark.ci),
+        pytest.param(LOOPING, signal.SIGHUP, marks=pytest.mark.ci),
+    ],
 )
 def test_killed_by_a_signal(runs, code, number, tmp_path):
     folder = runs / tmp_path.name
