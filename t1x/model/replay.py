@@ -11,6 +11,7 @@ import math
 from collections import deque
 from types import TracebackType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +24,8 @@ class Place(NamedTuple):
     """Some rows of a record."""
 
     layer: int
-    start: int
-    rows: int
+    experts: Tensor
+    """[rows, k] int64"""
 
 
 class RoutingReplay:
@@ -36,7 +37,7 @@ class RoutingReplay:
         hold any k distinct experts. Raises `ValueError` for another shape or type; what rows hold isn't looked at in every pass
         (`Batch.require_records` looks once). `REPLAY_NO_GRAD` computes without gradient whatever the caller's mode."""
         assert mode is not RouterMode.FREE, "a free pass replays nothing"
-        routers = [module for module in network.modules() if isinstance(module, ReplayableRouter)]
+        routers = _routers(network)
         layout = len(routers), *{router.k for router in routers}
         if record.ndim < 3 or record.shape[-2:] != layout or record.is_floating_point():
             raise ValueError(
@@ -44,7 +45,7 @@ class RoutingReplay:
                 f"[tokens, {', '.join(map(str, layout))}], got {record.dtype} {list(record.shape)}"
             )
         self._mode = mode
-        # copied once for all passes, since a caller may fill its buffer anew; eight bytes an expert, as what the pass returns
+        # copied, since a caller may fill its buffer anew, and converted once: eight bytes an expert, as what the pass returns
         self._experts = record.flatten(0, -3).transpose(0, 1).clone(memory_format=torch.contiguous_format).long().unbind()
         self._rows = math.prod(record.shape[:-2])
         self._choosing: ChosenBy | None = None
@@ -94,17 +95,18 @@ class RoutingReplay:
         if start + rows > end:
             raise RuntimeError(f"routing replay: layer {layer} asked for {rows} rows, {end - start} of {end} were left to consume")
         self._forward[layer] += rows
+        place = Place(layer, self._experts[layer][start : start + rows])
         if logits.requires_grad and torch.is_grad_enabled():
             self._with_gradient[layer] += rows
-        return Place(layer, start, rows)
+        return place
 
     def went_back(self, place: Place, chosen: Tensor) -> None:
         """The backward pass has gone through these experts: moves its cursor."""
-        layer, rows = place.layer, place.rows
+        layer, rows = place.layer, len(place.experts)
         if self._backward[layer] + rows > self._with_gradient[layer]:
             raise RuntimeError(f"routing replay: layer {layer} consumed its rows twice in the backward pass")
         self._backward[layer] += rows
-        if not torch.equal(chosen, self._at(place)):  # free where it's the same memory, as it should be
+        if not torch.equal(chosen, place.experts):  # free where it's the same memory, as it should be
             self._differs.add(layer)
 
     def layer(self, router: ReplayableRouter) -> int:
@@ -114,16 +116,23 @@ class RoutingReplay:
         return self._layers[router]
 
     def replayed(self, place: Place, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits, bound to tell of their backward pass, and a place's experts [rows, k] int64."""
-        chosen = self._at(place)
-        bound: Tensor = _Witness.apply(logits, chosen, self, place)
-        return bound, chosen
-
-    def _at(self, place: Place) -> Tensor:
-        return self._experts[place.layer][place.start : place.start + place.rows]
+        """The logits, bound to tell of their backward pass if they have one, and a place's experts."""
+        if logits.requires_grad and torch.is_grad_enabled():
+            logits = _Witness.apply(logits, place.experts, self, place)
+        return logits, place.experts
 
     def _require_forward(self) -> None:
         _require("forward", self._forward, [self._rows] * len(self._forward))
+
+
+def _routers(network: nn.Module) -> tuple[ReplayableRouter, ...]:
+    """Those of a network, in its order; looked for once, since each micro-batch asks."""
+    if network not in _known:
+        _known[network] = tuple(module for module in network.modules() if isinstance(module, ReplayableRouter))
+    return _known[network]
+
+
+_known = WeakKeyDictionary[nn.Module, tuple[ReplayableRouter, ...]]()
 
 
 def _require(which: str, cursor: list[int], due: list[int]) -> None:
@@ -173,9 +182,10 @@ class _Again:
         if not self._due:
             raise RuntimeError(f"routing replay: layer {layer} was recomputed twice in one pass")
         due = self._due.popleft()
-        if (due.layer, due.rows) != (layer, rows):
+        if (due.layer, len(due.experts)) != (layer, rows):
             raise RuntimeError(
-                f"routing replay: a recomputation asked for {rows} rows of layer {layer}, due were {due.rows} of layer {due.layer}"
+                f"routing replay: a recomputation asked for {rows} rows of layer {layer}, due were {len(due.experts)} of layer "
+                f"{due.layer}"
             )
         return self._replay.replayed(due, logits)
 

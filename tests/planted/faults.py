@@ -99,6 +99,20 @@ FAULTS = (
         ),
     ),
     Fault(
+        "an edge that is called the same text in other ids",
+        "trajectory/boundary.py",
+        "return Edit(Boundary.EDGE, follow + skipped",
+        "return Edit(Boundary.RETOKENIZED, follow + skipped",
+        (STREAMS, RULES),
+    ),
+    Fault(
+        "the same text in other ids that is called an edge",
+        "trajectory/boundary.py",
+        "return Edit(Boundary.RETOKENIZED, follow + skipped",
+        "return Edit(Boundary.EDGE, follow + skipped",
+        (STREAMS, RULES),
+    ),
+    Fault(
         "largest s",
         "trajectory/boundary.py",
         "for begin in places:",
@@ -215,15 +229,15 @@ FAULTS = (
     Fault(
         "swapped experts",
         "model/replay.py",
-        "return self._experts[place.layer][place.start : place.start + place.rows]",
-        "return self._experts[place.layer][place.start : place.start + place.rows].flip(-1)",
+        "Place(layer, self._experts[layer][start : start + rows])",
+        "Place(layer, self._experts[layer][start : start + rows].flip(-1))",
         (PATH + "test_a_replayed_pass_goes_through_the_experts_that_sampled_each_loss_token",),
     ),
     Fault(
         "stale cursor",
         "model/replay.py",
-        "return Place(layer, start, rows)",
-        "return Place(layer, 0, rows)",
+        "self._experts[layer][start : start + rows])",
+        "self._experts[layer][:rows])",
         ("tests/model/test_model_replay_passes.py::test_a_layer_may_take_its_rows_in_parts",),
     ),
     Fault(
