@@ -52,38 +52,6 @@ def loss_spans(mask: npt.NDArray[np.bool_], sampled: list[int]) -> list[Span | N
     return None
 
 
-def places(turns: Sequence[Turn], labels: Sequence[Boundary | None], spans: Sequence[Span | None], end: int) -> list[Span | None]:
-    """The spans, with those of turns that sampled nothing where these can be told: such a turn stands where its prompt ends in its
-    stream of `end` positions. At the end, or with all of the prompt where it's the stream's first. Behind an exact boundary it
-    follows from where the turn before ends; before an exact one or an edge, from where the next turn begins: what that one adds is
-    what its prompt doesn't have in common with this one. What can't be because of what stands around it is moved between them."""
-    found = list(spans)
-
-    def put(number: int, at: int) -> None:
-        low = max((span[1] for span in found[:number] if span is not None), default=0)
-        high = min((span[0] for span in found[number + 1 :] if span is not None), default=end)
-        at = min(max(at, low), high)
-        found[number] = at, at
-
-    for number, turn in enumerate(turns):
-        before = found[number - 1] if number else None
-        if found[number] is not None:
-            continue
-        if number == len(turns) - 1:
-            put(number, end)
-        elif number == 0:
-            put(number, len(turn.prompt_ids))
-        elif before is not None and labels[number] is Boundary.EXACT:
-            last = turns[number - 1]
-            put(number, before[1] + len(turn.prompt_ids) - len(last.prompt_ids) - len(last.completion.ids))
-    for number in reversed(range(len(turns) - 1)):
-        behind = found[number + 1]
-        if found[number] is None and behind is not None and labels[number + 1] in (Boundary.EXACT, Boundary.EDGE):
-            prompt = turns[number + 1].prompt_ids
-            put(number, behind[0] - len(prompt) + common_prefix(turns[number].prompt_ids, prompt))
-    return found
-
-
 def rows_without_capture(spans: Sequence[Span | None], labels: Sequence[Boundary | None]) -> set[int] | None:
     """Rows of a stream that no turn may have captured: the last of each turn that isn't continued exactly, or that added nothing to
     the stream, which then ends with an id of the turn before. None where nobody can tell where turns end."""

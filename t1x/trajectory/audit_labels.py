@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from t1x.trajectory.audit_finding import Kind
+from t1x.trajectory.audit_relation import edge_flaw, retokenized_flaw
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 
 
@@ -15,13 +16,16 @@ def label_of(number: int, stream: Trajectory, *, first: bool) -> Boundary | None
     return stream.boundaries[at] if 0 <= at < len(stream.boundaries) else None
 
 
-def wrong_labels(turns: Sequence[Turn], before: Turn | None, stream: Trajectory) -> Iterator[tuple[Kind, Turn, str]]:
-    """Of each label that a stream's turns contradict: its kind, the turn, and what is wrong. `before` is the
-    turn before the stream, None where the trial begins with it.
+def wrong_labels(
+    turns: Sequence[Turn], before: Turn | None, stream: Trajectory, follows: Sequence[int | None], dropped_ids: int
+) -> Iterator[tuple[Kind, Turn, str]]:
+    """Of each label that a stream's turns contradict: its kind, the turn, and what is wrong. `before` is the turn before the
+    stream, None where the trial begins with it. `follows` says of each turn from which position on the stream has its prompt, as
+    far as that can be told; `dropped_ids` how many stop ids an edge may drop, as far as it is known.
 
-    A later stream begins with RESTART, and no other turn is one. EXACT is a prompt that begins with all of the turn before. Whether
-    another is EDGE or RETOKENIZED isn't judged: that depends on stop ids and texts."""
-    for number, turn in enumerate(turns):
+    A later stream begins with RESTART, which was announced, and no other turn is one. EXACT is a prompt that begins with all of the
+    turn before. `audit_relation.py` says how far EDGE and RETOKENIZED are judged."""
+    for number, (turn, follow) in enumerate(zip(turns, follows, strict=True)):
         if turn.temperature != stream.temperature:
             said = f"the stream has temperature {stream.temperature:g}, the turn was sampled at {turn.temperature:g}"
             yield Kind.TEMPERATURE, turn, said
@@ -29,12 +33,37 @@ def wrong_labels(turns: Sequence[Turn], before: Turn | None, stream: Trajectory)
         last = turns[number - 1] if number else before
         if label is None or last is None:
             continue
-        opens, goes_on = number == 0, _continues(last, turn)
-        if opens != (label is Boundary.RESTART):
-            yield Kind.BOUNDARY, turn, f"{label}, but the turn {'begins a stream' if opens else 'goes on with its stream'}"
-        elif not opens and goes_on != (label is Boundary.EXACT):
-            how = "begins" if goes_on else "doesn't begin"
-            yield Kind.BOUNDARY, turn, f"{label}, but its prompt {how} with all of turn {last.index}"
+        if number == 0:
+            flaw = _opening_flaw(label, last, turn)
+        elif label is Boundary.RESTART:
+            flaw = "but the turn goes on with its stream"
+        else:
+            flaw = _flaw(label, last, turn, follow, dropped_ids)
+        if flaw:
+            yield Kind.BOUNDARY, turn, f"{label}, {flaw}"
+
+
+def _opening_flaw(label: Boundary, last: Turn, turn: Turn) -> str:
+    if label is not Boundary.RESTART:
+        return "but the turn begins a stream"
+    if _continues(last, turn):
+        return f"but its prompt begins with all of turn {last.index}"
+    return "" if turn.restarted else "but nobody announced it"
+
+
+def _flaw(label: Boundary, last: Turn, turn: Turn, follow: int | None, dropped_ids: int) -> str:
+    """Of a turn that goes on with its stream."""
+    consumed = len(last.prompt_ids) + len(last.completion.ids)
+    if _continues(last, turn) != (label is Boundary.EXACT):
+        how = "doesn't begin" if label is Boundary.EXACT else "begins"
+        return f"but its prompt {how} with all of turn {last.index}"
+    if label is Boundary.EXACT:
+        there = follow is None or follow == consumed
+        return "" if there else f"but its stream goes on with id {follow} of the prompt, and not with {consumed}"
+    if turn.restarted:
+        return "but a restart was announced"
+    flaw = edge_flaw(last, turn, follow) if label is Boundary.EDGE else retokenized_flaw(last, turn, follow, dropped_ids)
+    return f"but {flaw}" if flaw else ""
 
 
 def _continues(before: Turn, turn: Turn) -> bool:

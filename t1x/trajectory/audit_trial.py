@@ -13,7 +13,6 @@ from t1x.trajectory.audit_alignment import (
     first_difference,
     lengths_agree,
     loss_spans,
-    places,
     rows_without_capture,
     turn_at,
     turns_of,
@@ -22,6 +21,7 @@ from t1x.trajectory.audit_alignment import (
 from t1x.trajectory.audit_detail import detail, engine_ids, rows_detail
 from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, gathered, worst
 from t1x.trajectory.audit_labels import label_of, wrong_labels
+from t1x.trajectory.audit_places import follows, places
 from t1x.trajectory.audit_record import Audit
 from t1x.trajectory.audit_rows import rows_of_loss_positions, rows_of_tokens
 from t1x.trajectory.audit_session import AuditedSession
@@ -31,8 +31,8 @@ from t1x.trajectory.records import Boundary, Trajectory, Turn
 class TrialAudit:
     """Walks once through a trial; `found` is its audit."""
 
-    def __init__(self, turns: Sequence[Turn], trajectories: Sequence[Trajectory], trial: str) -> None:
-        self._trial = trial
+    def __init__(self, turns: Sequence[Turn], trajectories: Sequence[Trajectory], trial: str, dropped_ids: int) -> None:
+        self._trial, self._dropped_ids = trial, dropped_ids
         self._counts: Counter[str] = Counter()
         self._boundaries: Counter[Boundary] = Counter()
         self._findings: list[Finding] = []
@@ -40,8 +40,9 @@ class TrialAudit:
         *parts, left = turns_of(turns, trajectories)
         before: Turn | None = None
         for index, (own, stream) in enumerate(zip(parts, trajectories, strict=True)):
-            self._audit_labels(own, before, stream)
-            self._audit_stream(own, stream, session, first=index == 0)
+            spans = self._spans(own, stream)
+            self._audit_labels(own, before, stream, [None] * len(own) if spans is None else follows(own, spans, stream))
+            self._audit_stream(own, stream, spans, session, first=index == 0)
             before = own[-1] if own else before
         extra = sum(self._boundaries.values()) - max(0, len(turns) - 1)
         if extra > 0:
@@ -55,23 +56,29 @@ class TrialAudit:
         """Counts and the worst findings."""
         return Audit(**self._counts, boundaries=self._boundaries, findings=worst(gathered(self._findings)))
 
-    def _audit_labels(self, turns: Sequence[Turn], before: Turn | None, stream: Trajectory) -> None:
+    def _spans(self, turns: Sequence[Turn], stream: Trajectory) -> list[Span | None] | None:
+        """What each turn sampled; None where nobody can tell."""
+        sampled = [len(turn.completion.ids) for turn in turns]
+        return loss_spans(stream.loss_mask, sampled) if lengths_agree(stream) else None
+
+    def _audit_labels(self, turns: Sequence[Turn], before: Turn | None, stream: Trajectory, at: Sequence[int | None]) -> None:
         self._boundaries.update(stream.boundaries)
-        for kind, turn, said in wrong_labels(turns, before, stream):
+        for kind, turn, said in wrong_labels(turns, before, stream, at, self._dropped_ids):
             self._label(kind, turn, said)
 
     def _label(self, kind: Kind, turn: Turn | None, said: str) -> None:
         self._count(wrong_labels=1)
         self._report(kind, turn, None, 0, 0, 1, said)
 
-    def _audit_stream(self, turns: Sequence[Turn], stream: Trajectory, session: AuditedSession, *, first: bool) -> None:
+    def _audit_stream(
+        self, turns: Sequence[Turn], stream: Trajectory, spans: list[Span | None] | None, session: AuditedSession, *, first: bool
+    ) -> None:
         n = len(stream.token_ids)
         self._count(positions=n, substituted_rows=len(stream.substituted_rows))
         self._count(placeholder_tokens=sum(turn.placeholder_tokens for turn in turns))
-        sampled = [len(turn.completion.ids) for turn in turns]
-        spans = loss_spans(stream.loss_mask, sampled) if lengths_agree(stream) else None
         if spans is None:
-            self._undivided(turns, stream, int(np.count_nonzero(stream.loss_mask)), sum(sampled))
+            sampled = sum(len(turn.completion.ids) for turn in turns)
+            self._undivided(turns, stream, int(np.count_nonzero(stream.loss_mask)), sampled)
             return
         labels = [label_of(number, stream, first=first) for number in range(len(turns))]
         spans = places(turns, labels, spans, n)

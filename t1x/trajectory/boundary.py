@@ -130,9 +130,11 @@ def _start(starts: Ids, index: int, end: int) -> int:
 def _whole(encoded: EncodedText, follow: int, end: int, tokenizer: ChatTokenizer) -> bool:
     """Whether the last id before `follow` ends with the last character before `end`, rather than with the first bytes of the next
     one, which character offsets don't tell. No character takes more than four ids, so the last eight show it, from where the first
-    one's character begins: tokenizers that fall back to bytes read none of a run of them that isn't UTF-8."""
+    one's character begins: tokenizers that fall back to bytes read none of a run of them that isn't UTF-8. Spaces are passed over,
+    since one behind a special token may be the tokenizer's own, which its ids don't tell."""
     first = int(np.searchsorted(encoded.starts, encoded.starts[max(0, follow - 8)]))
-    return tokenizer.decode_spans(encoded.ids[first:follow]).text[-1:] == encoded.text[:end][-1:]
+    said = tokenizer.decode_spans(encoded.ids[first:follow]).text
+    return said.rstrip(" ")[-1:] == encoded.text[int(encoded.starts[first]) : end].rstrip(" ")[-1:]
 
 
 def _text_difference(old: str, new: str) -> str:

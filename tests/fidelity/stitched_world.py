@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from small_chats import SmallChat
+
 from t1x.trajectory.stitcher import StitchingError, TokenStitcher
 
 
@@ -9,6 +11,7 @@ from t1x.trajectory.stitcher import StitchingError, TokenStitcher
 class Stitched:
     """What came of the turns up to the first that was refused."""
 
+    chat: SmallChat
     taken: list
     error: StitchingError | None
     snapshots: list
@@ -38,7 +41,7 @@ def stitch_world(world):
         try:
             stitcher.add(turn)
         except StitchingError as error:
-            return Stitched(taken, error, snapshots)
+            return Stitched(world.chat, taken, error, snapshots)
         taken.append(turn)
         snapshots.append(stitcher.finish())
-    return Stitched(taken, None, snapshots)
+    return Stitched(world.chat, taken, None, snapshots)

@@ -17,7 +17,7 @@ from worlds import Step, happen, layouts, steps, worlds
 from t1x.model.routing_layout import RoutingLayout
 from t1x.trajectory.audit import audit
 from t1x.trajectory.records import Boundary
-from t1x.trajectory.stitcher import ExactStitcher, TokenFidelityError
+from t1x.trajectory.stitcher import ExactStitcher, TokenFidelityError, TokenStitcher
 
 
 @given(worlds)
@@ -26,6 +26,7 @@ def test_every_rule_holds(world):
     """All of them of one trial, since making trials takes longest."""
     got = stitch_world(world)
     the_auditor_finds_no_violation(got)
+    the_auditor_tells_an_edge_from_the_same_text_in_other_ids(got)
     a_row_was_captured_for_its_own_id_or_put_in_where_no_loss_token_follows(got)
     if world.turns[0].rendered is not None:
         no_stop_token_stands_twice_in_a_row(got, world.chat.tokenizer.whitespace_ids)
@@ -35,7 +36,7 @@ def test_every_rule_holds(world):
 
 def the_auditor_finds_no_violation(got):
     """Its code is independent of the stitcher's. Every count is checked here again."""
-    found = audit(got.taken, got.trajectories)
+    found = audit(got.taken, got.trajectories, dropped_ids=TokenStitcher().dropped_ids)
     assert found.violations == 0, found.findings
     assert found.own_turn_fidelity == 1
     assert found.loss_tokens == sum(len(turn.completion.ids) for turn in got.taken)
@@ -50,6 +51,19 @@ def the_auditor_finds_no_violation(got):
             prompt, answer = turn.prompt_ids.tolist(), turn.completion.ids.tolist()
             other += sum(ids[: next(loss)] != prompt + answer[:at] for at in range(len(answer)))
     assert found.context_differences == other
+
+
+def the_auditor_tells_an_edge_from_the_same_text_in_other_ids(got):
+    """Without a tokenizer, unless what was sampled may end within a character."""
+    swapped, before = {Boundary.EDGE: Boundary.RETOKENIZED, Boundary.RETOKENIZED: Boundary.EDGE}, iter(got.taken)
+    for index, stream in enumerate(got.trajectories):
+        for at, case in enumerate(stream.boundaries):
+            sampled = got.chat.text(next(before).completion.ids.tolist())
+            if case in swapped and sampled.isascii():
+                cases = (*stream.boundaries[:at], swapped[case], *stream.boundaries[at + 1 :])
+                streams = [*got.trajectories[:index], replace(stream, boundaries=cases), *got.trajectories[index + 1 :]]
+                found = audit(got.taken, streams, dropped_ids=TokenStitcher().dropped_ids)
+                assert found.wrong_labels == found.violations == 1
 
 
 def a_row_was_captured_for_its_own_id_or_put_in_where_no_loss_token_follows(got):

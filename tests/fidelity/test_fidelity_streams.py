@@ -7,10 +7,13 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from promises import promise
 from slow_stitcher import SlowStitcher
+from small_chats import STOP, Style, small_chat
 from stitched_world import stitch_world
 from streams import plain
-from worlds import row_of, worlds
+from worlds import World, row_of, worlds
 
+from t1x.engine.protocol import Completion
+from t1x.trajectory.records import Boundary, Turn
 from t1x.trajectory.stitcher import StitchingError
 
 
@@ -55,3 +58,21 @@ def test_the_worlds_hold_every_case():
     with suppress(hypothesis.errors.NoSuchExample):
         hypothesis.find(worlds, all_are_met, settings=settings(promise, database=None, derandomize=True, phases=[Phase.generate]))
     assert met >= due
+
+
+def test_a_space_that_the_tokenizer_might_have_put_there_is_an_answer_too():
+    """`▁` behind `<|assistant|>` is the answer's space, which decoding takes for the tokenizer's own. Sampled were bytes for it."""
+    chat = small_chat("always", 3, Style(before_stop="\n"))
+    space = chat.pieces.index(b" ")
+    before, after = chat.prompt([("user", "a")]), chat.prompt([("user", "a"), ("assistant", " "), ("tool", "")])
+    turns = []
+    for index, (prompt, ids) in enumerate([(before, [space, space, STOP]), (after, [space, STOP])]):
+        ids = np.array(ids, np.int32)
+        n = len(prompt.encoded.ids) + len(ids) - 1
+        done = Completion(ids, np.full(len(ids), -1, np.float32), np.zeros((n, 0, 0), np.uint8), 0, "stop", 0)
+        turns.append(Turn(index, prompt.encoded.ids, done, 1.0, rendered=prompt))
+    world = World(chat, None, turns)
+    got = stitch_world(world)
+    assert got.error is None
+    assert got.trajectories[0].boundaries == (Boundary.RETOKENIZED,)
+    assert plain(got.trajectories) == by_the_rules(world)[0]
