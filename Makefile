@@ -23,8 +23,8 @@ test: lint ## lint and all tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 soak: venv ## longer forms of some tests: kills at many moments, many processes, many examples
-	$(BIN)/pytest -m soak
-	$(BIN)/pytest -m hypothesis --hypothesis-profile=soak --timeout=3600
+	$(BIN)/pytest -n 2 --dist loadfile -m soak
+	$(BIN)/pytest -n 2 --dist worksteal -m hypothesis --hypothesis-profile=soak --timeout=3600
 
 lint: venv ## style, types, and which room imports which
 	$(BIN)/ruff check .

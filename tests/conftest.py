@@ -15,6 +15,11 @@ settings.register_profile("soak", max_examples=2500, deadline=None, suppress_hea
 settings.register_profile("planted", derandomize=True, phases=[Phase.explicit, Phase.generate], deadline=None)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of whole runs go first: they take longest, and none of them should be what one process does while the other has ended."""
+    items.sort(key=lambda item: "e2e" not in item.path.parts)
+
+
 @pytest.fixture(autouse=True)
 def own_components() -> Iterator[None]:
     """What a test registers, itself or by importing a module, is gone after it."""
