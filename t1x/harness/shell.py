@@ -84,7 +84,7 @@ class ShellHarness(Harness):
                     placeholder_tokens=prompt.placeholder_tokens,
                 )
             )
-            text = tokenizer.decode(done.ids).strip()
+            text = tokenizer.said(done.ids).strip()
             sink.message("assistant", text)
             if done.finish_reason == "abort":
                 raise EngineError(f"the engine aborted the completion of turn {index}")

@@ -72,8 +72,7 @@ class TextConversation(Conversation):
         self._before = _Answered(self._shown, completion)
         self._stream_tokens += len(completion.ids)
         self._stopped = len(completion.ids) > 0 and completion.ids[-1] in self._tokenizer.stop_ids
-        said = self._tokenizer.decode(completion.ids).removeprefix(self._tokenizer.quirks.history_only)
-        self._turns.append((said.rstrip(), observation))
+        self._turns.append((self._tokenizer.said(completion.ids).rstrip(), observation))
 
     def _rendered(self) -> RenderedPrompt:
         instruction = f"{self._instruction}\n\n{self._summary(self._left_out)}" if self._left_out else self._instruction

@@ -68,6 +68,16 @@ class TemplatedTokenizer(ChatTokenizer):
         text: str = self._tokenizer.decode(np.asarray(ids).tolist(), skip_special_tokens=True)
         return text
 
+    def said(self, ids: Ids) -> str:
+        begins = self.quirks.history_only
+        if not self._special.first(begins):
+            return self.decode(ids).removeprefix(begins)
+        spelled = self._decoder.spans(ids)
+        at = spelled.text.rfind(begins) + len(begins)
+        behind = int(np.searchsorted(spelled.starts, at))
+        whole = behind == len(ids) or spelled.starts[behind] == at
+        return self.decode(ids[behind:] if begins in spelled.text and whole else ids)
+
     def encode_spans(self, text: str) -> EncodedText:
         return self._encoder.pieces(self._special.split(text))
 

@@ -110,7 +110,7 @@ def probe(template: ChatTemplate, special: SpecialTokens, stop_token: str) -> Te
         observation_role=role,
         closing_token=closing,
         after_stop=answered.partition(ANSWER)[2][behind[1] :] if behind else "",
-        generation_prompt=prompt.removeprefix(asked),
+        generation_prompt=_behind(prompt, asked, special),
         prompt_only=prompt[common:],
         history_only=whole[common:] or history[_common(prompt, history) :],
         trims_answers=start or end,
@@ -126,6 +126,7 @@ def _observation(template: ChatTemplate, special: SpecialTokens, stop_token: str
     """The role of observations, and the token that ends the answer before one."""
     refusals: list[Exception] = []
     met: str | None = None
+    written = False
     for role in ("tool", "user"):
         try:
             found = increment(template, special, role, 0, SEEN)
@@ -133,6 +134,7 @@ def _observation(template: ChatTemplate, special: SpecialTokens, stop_token: str
         except _REFUSED as error:
             refusals.append(error)
             continue
+        written = written or ANSWER in answered
         if found and SEEN in found[1]:
             met = met or found[0]
             last = special.first(answered.partition(ANSWER)[2])
@@ -140,10 +142,21 @@ def _observation(template: ChatTemplate, special: SpecialTokens, stop_token: str
                 return role, found[0]
     if len(refusals) == 2:
         raise refusals[0] if isinstance(refusals[0], jinja2.TemplateError) else jinja2.TemplateError(str(refusals[0]))
+    if not written:
+        raise ValueError("the chat template leaves out what an assistant message says, which it is given as text and not in parts")
     raise ValueError(
         f"the chat template doesn't put a stop token between an assistant message and the tool message behind it: {stop_token!r} "
         + (f"is expected, but {met!r} is what it puts there; set it as the stop token" if met else "is expected there")
     )
+
+
+def _behind(prompt: str, asked: str, special: SpecialTokens) -> str:
+    """What a prompt has that the same messages without a generation prompt haven't, which may end in a way of their own."""
+    if prompt.startswith(asked):
+        return prompt[len(asked) :]
+    ours, theirs = (list(special.split(text)) for text in (prompt, asked))
+    same = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
+    return "".join(text for text, _ in ours[same:])
 
 
 def _before(mark: str, text: str) -> str:

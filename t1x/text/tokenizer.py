@@ -62,6 +62,11 @@ class ChatTokenizer(Protocol):
     def decode(self, ids: Ids) -> str:
         """Ids to text, special tokens left out."""
 
+    def said(self, ids: Ids) -> str:
+        """What an answer says, special tokens left out: without what the template writes before every answer in history, which its
+        prompt hadn't, so that the policy itself has to. Where that has special tokens (it names a channel), what stands before it
+        is left out too."""
+
     def encode_spans(self, text: str) -> EncodedText:
         """A rendered text, with the special tokens that it spells, encoded as a whole."""
 

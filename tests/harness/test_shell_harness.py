@@ -2,6 +2,7 @@ import asyncio
 
 import numpy as np
 import pytest
+from own_templates import build
 from played import TASK, Engine, Record, Shell, run, said, tokenizer
 from pydantic import ValidationError
 
@@ -137,3 +138,10 @@ def test_it_is_registered_and_its_sizes_may_be_set_by_a_site():
     assert Component.registry["ShellHarness"] is ShellHarness
     assert ShellHarness.role("context_tokens") is Role.SCALE
     assert ShellHarness.role("done_text") is Role.ALGORITHM
+
+
+def test_what_the_template_writes_before_every_answer_is_no_part_of_a_command():
+    chat = build("byte_level", "block_in_history")
+    _, record, _, shell = run(ShellHarness(max_command_tokens=60), said("<think>\n\n</think>\n\nls", "cat", "done"), tokenizer=chat)
+    assert [command for command, _ in shell.commands] == ["ls", "cat"]
+    assert ("assistant", "ls") in record.transcript
