@@ -38,6 +38,8 @@ class Assembly:
     tracked: TrackedRun
     journal: ScoreJournal
     progress: ProgressReport
+    stored: TrajectoryStore
+    """Takes the trials of each batch, and of each pass over a suite."""
     starts: Mapping[str, Path] = field(default_factory=dict)
     """By `CampaignStart.experiment`: the folder of that campaign's last weights."""
 
@@ -55,8 +57,6 @@ class TrainingAssembly(Assembly):
     """Training tasks."""
     steps: int
     """Training steps that are due in all."""
-    stored: TrajectoryStore
-    """Takes the trials of each batch."""
 
 
 def trial_runner(

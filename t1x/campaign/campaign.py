@@ -9,7 +9,6 @@ from t1x.campaign.checkpointing import Checkpointing
 from t1x.campaign.experiment import Experiment
 from t1x.campaign.guards import Guards, Monitor
 from t1x.campaign.start import Start
-from t1x.campaign.stored_trajectories import StoredTrajectories
 from t1x.config import Role, Smoke
 from t1x.model.router import FreeRouting, Router, RouterMode
 from t1x.rollout.scheduler import Scheduler, WaitAll
@@ -49,8 +48,6 @@ class Campaign(Experiment):
     one is trained on (report: 1, section 12.1). The first batch is never stale."""
     checkpointing: Annotated[Checkpointing, Role.PLACEMENT] = Checkpointing()
     """What is kept to go on from, and for how long."""
-    trajectories: Annotated[StoredTrajectories, Role.PLACEMENT] = StoredTrajectories()
-    """Which trials are kept to look at, and for how long."""
     guards: Annotated[Monitor, Role.PLACEMENT] = Guards()
     """What stops a run that goes nowhere, and what is warned of."""
 

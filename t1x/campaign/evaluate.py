@@ -1,4 +1,7 @@
-"""Evaluation: how well a policy does on the tasks of a suite. Only the final state of a trial is scored."""
+"""Evaluation: how well a policy does on the tasks of a suite. Only the final state of a trial is scored.
+
+Invariant: the trials of a pass are on disk before its score is, as far as they could be, so that a run that goes on has them too.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -39,7 +42,7 @@ async def evaluate_all(
 async def evaluate(
     assembly: Assembly, engine: EngineWorker, suite: Suite, each: Pass, step: int | None, seen: list[Trial]
 ) -> Score:
-    """One pass over a suite, whose trials are added to `seen`. Raises what `failure` gives where none was valid."""
+    """One pass over a suite, whose trials are added to `seen` and kept. Raises what `failure` gives where none was valid."""
     policy, at = policy_name(step), step or 0
     purpose = f"eval-{suite.name}-{each.mode}"
     tasks = first(assembly.suites[suite.name], each.tasks)
@@ -57,10 +60,12 @@ async def evaluate(
         except asyncio.CancelledError:
             assembly.progress.say(f"{policy} on {suite.name}, {each.label}: stopped after {phase.done} of {len(trials)} trials")
             raise
-    seen += [*batch.admitted, *batch.others]
+    made = [*batch.admitted, *batch.others]
+    seen += made
+    assembly.stored.store_pass(purpose, step, made)
     if not batch.admitted:
         raise failure(f"evaluation of {policy} on {suite.name} has no valid trial", batch.others)
-    metrics = evaluation_metrics([*batch.admitted, *batch.others])
+    metrics = evaluation_metrics(made)
     score = Score(step, suite.name, each.mode, each.ending, each.label, each.measure, metrics)
     assembly.progress.say(
         f"{policy} on {suite.name}, {each.label}: {SAID[each.measure]} {with_error(score.value, score.stderr)} "

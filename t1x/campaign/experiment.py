@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from t1x.campaign.runtime import InlineRuntime, Runtime
 from t1x.campaign.start import Start
+from t1x.campaign.stored_trajectories import StoredTrajectories
 from t1x.campaign.suite import Suite
 from t1x.config import Origins, Role, Root, Smoke
 from t1x.config.requirements import gpus
@@ -67,6 +68,8 @@ class Experiment(Root):
     """PyTorch threads of this process: small models are fastest with 1, and sandboxes need the other cores."""
     tracking: Annotated[Tracking, Role.PLACEMENT] = MLflowTracking()
     """Where metrics and artifacts are kept."""
+    trajectories: Annotated[StoredTrajectories, Role.PLACEMENT] = StoredTrajectories()
+    """Which trials are kept to look at, and for how long."""
     runs: Annotated[Path, Role.PLACEMENT] = Path("runs")
     """Folder that gets one folder a run."""
     name: Annotated[str, Role.PLACEMENT, Field(pattern=r"^[\w.-]*$")] = ""

@@ -224,7 +224,7 @@ class _Loop:
         self._warmups, self._steps = standing["warmups"], standing["steps"]
         self._rollouts.restore(standing["rollouts"])
         self._pending = _read(checkpoint.state["pending"])
-        self._assembly.stored.go_on(self._warmups, self._steps + (self._pending is not None))
+        self._assembly.stored.go_on(self._warmups, self._steps + (self._pending is not None), self._steps)
         await self._engine.publish(self._steps, self._trainer.weights())
 
 

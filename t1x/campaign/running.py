@@ -178,6 +178,7 @@ class _Running:
 
     async def _work(self, tracked: TrackedRun, progress: ProgressReport, restored: Checkpoint | None) -> None:
         experiment = self._experiment
+        stored = TrajectoryStore(self._record.folder, experiment.trajectories, _identity(self._record), progress.say)
         shared: dict[str, Any] = {
             "experiment": experiment,
             "tokenizer": experiment.tokenizer.build(),
@@ -187,25 +188,29 @@ class _Running:
             "tracked": tracked,
             "journal": ScoreJournal(self._record.folder),
             "progress": progress,
+            "stored": stored,
             "starts": self._starts,
         }
-        if isinstance(experiment, Campaign):
-            assert self._pools.training is not None, "a campaign has a pool"
-            steps = experiment.training_steps(len(self._pools.training))
-            self._record = replace(self._record, steps=steps).save()
-            stored = TrajectoryStore(self._record.folder, experiment.trajectories, _identity(self._record), progress.say)
-            if restored is None:
-                stored.go_on(0, 0)
-            assembly = TrainingAssembly(**shared, pool=self._pools.training, steps=steps, stored=stored)
-            assert self._store is not None, "a campaign has checkpoints"
-            try:
-                await run_loop(assembly, self._store, self._outcome, restored)
-            finally:
-                stored.close()
-                self._store.close()
-                self._outcome.checkpoint = self._store.newest_weights()  # one that couldn't be written isn't
-        else:
-            await run_evaluation(Assembly(**shared), self._outcome)
+        try:
+            if isinstance(experiment, Campaign):
+                assert self._pools.training is not None, "a campaign has a pool"
+                steps = experiment.training_steps(len(self._pools.training))
+                self._record = replace(self._record, steps=steps).save()
+                await self._train(TrainingAssembly(**shared, pool=self._pools.training, steps=steps), restored)
+            else:
+                await run_evaluation(Assembly(**shared), self._outcome)
+        finally:
+            stored.close()
+
+    async def _train(self, assembly: TrainingAssembly, restored: Checkpoint | None) -> None:
+        assert self._store is not None, "a campaign has checkpoints"
+        if restored is None:
+            assembly.stored.go_on(0, 0, None)
+        try:
+            await run_loop(assembly, self._store, self._outcome, restored)
+        finally:
+            self._store.close()
+            self._outcome.checkpoint = self._store.newest_weights()  # one that couldn't be written isn't
 
     def _end(self, error: BaseException | None) -> None:
         checkpoint = self._outcome.checkpoint

@@ -1,8 +1,8 @@
-"""The trials of a run on disk: `trajectories/<purpose>-<step>.parquet`, written while training goes on.
+"""The trials of a run on disk: `trajectories/<purpose>-<step>.parquet`, those of batches written while training goes on.
 
 Invariants:
-- the file of a batch is whole, or not there;
-- a batch that a checkpoint counts as rolled was written before it, as far as it could be;
+- the file of a batch or a pass over a suite is whole, or not there;
+- a batch that a checkpoint counts as rolled, and a pass whose score is known, was written before, as far as it could be;
 - what can't be written is said and left out: a run doesn't end for it.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from t1x.campaign.stored_trajectories import StoredTrajectories
 from t1x.rollout.records import Trial
-from t1x.trajectory.storage_folder import FOLDER, batch_files, batch_path
+from t1x.trajectory.storage_folder import FOLDER, BatchFile, batch_file, batch_files, batch_path
 from t1x.trajectory.storage_writer import TrialWriter, remove_interrupted
 from t1x.trajectory.stored import StoredTrial
 
@@ -36,8 +36,17 @@ class TrajectoryStore:
         """Writes the trials of a batch where it's due, or `always`, and removes what isn't kept any more. Returns at once, unless
         an earlier write is under way."""
         if always or self._spec.due(step - (purpose == "train")):
+            self._begin(purpose, step, trials)
+
+    def store_pass(self, purpose: str, step: int | None, trials: Sequence[Trial]) -> None:
+        """Writes the trials of a pass over a suite, unless none is kept; step as in `Score`. They are on disk when it returns."""
+        if self._spec.evaluations:
+            self._begin(purpose, step, trials)
             self.finish()
-            self._write = self._writer.submit(self._save, purpose, step, trials)
+
+    def _begin(self, purpose: str, step: int | None, trials: Sequence[Trial]) -> None:
+        self.finish()
+        self._write = self._writer.submit(self._save, purpose, step, trials)
 
     def finish(self) -> None:
         """Waits for a write that is under way; says what went wrong with it."""
@@ -45,11 +54,13 @@ class TrajectoryStore:
         if write is not None and (wrong := write.result()):
             self._say(wrong)
 
-    def go_on(self, warmups: int, rolled: int) -> None:
-        """Removes batches of a past that the run turns away from, where it goes on from so many batches of the warm-up and, up to
-        this step, of training."""
+    def go_on(self, warmups: int, rolled: int, evaluated: int | None) -> None:
+        """Removes what is of a past that the run turns away from, where it goes on from so many batches of the warm-up, batches of
+        training up to step `rolled`, and passes over suites up to the policy of step `evaluated` (None: the untrained one)."""
+        last = {"warmup": warmups - 1, "train": rolled}
         for file in batch_files(self.run):
-            if file.step > rolled if file.purpose == "train" else file.step >= warmups:
+            step = -1 if file.step is None else file.step
+            if step > last.get(file.purpose, -1 if evaluated is None else evaluated):
                 file.path.unlink()
 
     def close(self) -> None:
@@ -59,25 +70,37 @@ class TrajectoryStore:
         finally:
             self._writer.shutdown()
 
-    def _save(self, purpose: str, step: int, trials: Sequence[Trial]) -> str:
+    def _save(self, purpose: str, step: int | None, trials: Sequence[Trial]) -> str:
         """What went wrong; empty where nothing did."""
-        path = batch_path(self.run, purpose, step)
+        file = batch_file(batch_path(self.run, purpose, step))
+        assert file is not None, f"{purpose} is a batch's purpose or a pass's"
         try:
-            with TrialWriter(path, {**self._identity, "purpose": purpose, "step": str(step)}, self._spec.routing) as writer:
+            with TrialWriter(file.path, {**self._identity, **file.identity}, self._spec.routing) as writer:
                 for trial in trials:
                     writer.add(_stored(trial))
             self._prune()
         except (OSError, ValueError, MemoryError) as error:
-            return f"warning: the trials of {purpose} batch {step} aren't kept in {path.parent}: {error}; the run goes on without"
+            return f"warning: the trials of {file.name} aren't kept in {file.path.parent}: {error}; the run goes on without"
         return ""
 
     def _prune(self) -> None:
-        *older, newest = [(file.path, file.path.stat().st_size) for file in batch_files(self.run)]
-        left, taken = (self._spec.last or len(older) + 1) - 1, newest[1]
-        for path, size in reversed(older):
-            left, taken = left - 1, taken + size
-            if left < 0 or taken > self._spec.gigabytes * 1e9:
-                path.unlink()
+        files = [(file, file.path.stat().st_size) for file in batch_files(self.run)]
+        limit = self._spec.gigabytes * 1e9
+        taken = _keep_newest([each for each in files if each[0].suite], limit * self._spec.evaluations, None)
+        _keep_newest([each for each in files if not each[0].suite], limit - taken, self._spec.last)
+
+
+def _keep_newest(files: Sequence[tuple[BatchFile, int]], limit: float, most: int | None) -> int:
+    """Removes the oldest files until at most so many are left and their sizes are within the limit; the newest stays. Returns the
+    bytes that are left."""
+    taken = kept = 0
+    for file, size in reversed(files):
+        if kept and (kept == most or taken + size > limit):
+            file.path.unlink()
+            limit = 0  # nor is one that is older
+        else:
+            taken, kept = taken + size, kept + 1
+    return taken
 
 
 def _stored(trial: Trial) -> StoredTrial:

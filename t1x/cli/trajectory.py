@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from t1x.cli.options import HELP, NARROW, RUNS, RunName, RunsFolder, Step
+from t1x.cli.options import HELP, NARROW, RUNS, RunName, RunsFolder, Step, SuiteName
 
 if TYPE_CHECKING:
     from t1x.campaign.record import Run
@@ -26,8 +26,8 @@ def _trajectory() -> None:
 
 
 @app.command(name="list")
-def list_(wanted: RunName, step: Step = None, runs: RunsFolder = RUNS) -> None:
-    """List the trials of a batch, the newest one where none is named.
+def list_(wanted: RunName, step: Step = None, suite: SuiteName = None, runs: RunsFolder = RUNS) -> None:
+    """List the trials of a batch or of a suite's evaluation, the newest one where none is named.
 
     Numbers have gaps where more trials were begun than a batch takes: those that came too late were dropped. "loss/tokens" is how
     many of a trial's tokens carry loss, that is, were sampled.
@@ -37,21 +37,33 @@ def list_(wanted: RunName, step: Step = None, runs: RunsFolder = RUNS) -> None:
       t1x trajectory list quickstart-1a2b3c4d-0
       t1x trajectory list quickstart-1a2b3c4d-0 --step 12
       t1x trajectory list quickstart-1a2b3c4d-0 --step warmup-0
+      t1x trajectory list quickstart-1a2b3c4d-0 --suite held_out
+      t1x trajectory list quickstart-1a2b3c4d-0 --suite held_out --step untrained
     """
     from rich.console import Console
 
     from t1x.campaign.find_run import find_run
+    from t1x.campaign.trial_ending import ending
+    from t1x.cli.strangers import note_strangers
     from t1x.cli.trajectory_text import list_summary, list_table
     from t1x.trajectory.storage_reader import read_summaries
-    from t1x.trajectory.storage_search import stored_batches, told
+    from t1x.trajectory.storage_search import newest, stored_batches, suites_of, told
 
     run = find_run(wanted, runs)
-    file = stored_batches(run.folder, step)[-1]
-    found = read_summaries(file.path)
+    note_strangers(run.folder)
+    kept = stored_batches(run.folder, None, suite, str(run.started))
+    files = newest(stored_batches(run.folder, step, suite, str(run.started)))
     console = Console(width=max(Console().width, NARROW))
-    console.print(list_table(found))
-    newest = "" if step else ", the newest batch"
-    console.print(f"{file.name}{newest}: {list_summary(found)}; kept batches: {told(stored_batches(run.folder))}", highlight=False)
+    for file in files:
+        found = read_summaries(file.path)
+        for each in found:
+            ending(file.path, each.id, each.ended_by)
+        console.print(list_table(found))
+        which = "" if step else ", the newest evaluation" if suite else ", the newest batch"
+        console.print(f"{file.name}{which}: {list_summary(found)}\n", highlight=False)
+    console.print(f"kept: {told(kept)}", highlight=False)
+    if others := [each for each in suites_of(run.folder) if each != suite]:
+        console.print(f"kept evaluations, which --suite lists: {', '.join(others)}", highlight=False)
 
 
 @app.command()
@@ -59,6 +71,7 @@ def show(
     wanted: RunName,
     trial: Annotated[str, typer.Argument(metavar="ID", help="The trial, as `t1x trajectory list` has it.", show_default=False)],
     step: Step = None,
+    suite: SuiteName = None,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write one page that needs nothing else to be read.", show_default=False),
@@ -88,10 +101,13 @@ def show(
       t1x trajectory show quickstart-1a2b3c4d-0 train-30-5 --policy quickstart-1a2b3c4d-0
       t1x trajectory show quickstart-1a2b3c4d-0 train-30-5 --policy runs/quickstart-1a2b3c4d-0/checkpoints/step-30
       t1x trajectory show quickstart-1a2b3c4d-0 demonstration-5 --step 12 --all
+      t1x trajectory show quickstart-1a2b3c4d-0 eval-held_out-greedy-30-5
     """
     from rich.console import Console
 
     from t1x.campaign.find_run import find_run
+    from t1x.campaign.trial_ending import ending
+    from t1x.cli.strangers import note_strangers
     from t1x.cli.trajectory_page import trial_page
     from t1x.cli.trajectory_text import trial_text
     from t1x.trajectory.shown import Chosen, shown
@@ -103,9 +119,11 @@ def show(
     if html is not None and not html.parent.is_dir():
         raise ValueError(f"--html {html}: there is no folder {html.parent}; make it or name a file elsewhere")
     run = find_run(wanted, runs)
-    file = find_trial(run.folder, trial, step, lambda text: typer.echo(f"note: {text}", err=True))
+    note_strangers(run.folder)
+    file = find_trial(run.folder, trial, step, suite, str(run.started), lambda text: typer.echo(f"note: {text}", err=True))
     stored = read_trial(file.path, trial)
     assert stored is not None, "the file has it"
+    ending(file.path, stored.id, stored.ended_by)
     chosen = None
     if policy is not None:
         from t1x.campaign.policy_version import told_weights, weights_beside

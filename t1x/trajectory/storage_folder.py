@@ -5,18 +5,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = "trajectories"
-_NAME = re.compile(r"(warmup|train)-(0|[1-9][0-9]*)\.parquet")
+UNTRAINED = "untrained"
+"""Stands for the step where the policy has no weights but its first, random ones."""
+_NAME = re.compile(
+    r"(?:(?P<rollout>warmup|train)|(?P<pass>eval-(?P<suite>[a-z0-9_]+)-[a-z]+))-(?P<step>untrained|0|[1-9][0-9]*)\.parquet"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFile:
-    """The file of one rollout batch."""
+    """The file of one rollout batch, or of one pass over a suite."""
 
     path: Path
     purpose: str
-    """`warmup` or `train`."""
-    step: int
-    """Of the warm-up, from 0; of training, from 1."""
+    """`warmup`, `train` or `eval-<suite>-<mode>`."""
+    step: int | None
+    """Of the warm-up, from 0; of training, from 1; of a pass that which made the policy, 0 for the start, None before that."""
+    suite: str | None
+    """None for a rollout batch."""
 
     @property
     def name(self) -> str:
@@ -24,23 +30,44 @@ class BatchFile:
         return self.path.stem
 
     @property
+    def at(self) -> str:
+        """The step as it's written."""
+        return UNTRAINED if self.step is None else str(self.step)
+
+    @property
     def identity(self) -> dict[str, str]:
         """What the file's header says of it."""
-        return {"purpose": self.purpose, "step": str(self.step)}
+        return {"purpose": self.purpose, "step": self.at}
+
+    @property
+    def moment(self) -> tuple[int, int, bool, str]:
+        """Orders files as a run makes them."""
+        stage = 2 if self.purpose == "warmup" else 0 if self.step is None else 3 if self.step or self.suite is None else 1
+        return stage, self.step or 0, self.suite is not None, self.purpose
 
 
-def batch_path(run: Path, purpose: str, step: int) -> Path:
-    """The file of a batch in the folder of a run."""
-    return run / FOLDER / f"{purpose}-{step}.parquet"
+def batch_path(run: Path, purpose: str, step: int | None) -> Path:
+    """The file of a batch or a pass in the folder of a run."""
+    return run / FOLDER / f"{purpose}-{UNTRAINED if step is None else step}.parquet"
 
 
 def batch_file(path: Path) -> BatchFile | None:
-    """The batch whose place a path is; None for any other path."""
+    """The batch or the pass whose place a path is; None for any other path."""
     name = _NAME.fullmatch(path.name)
-    return BatchFile(path, name[1], int(name[2])) if name and path.absolute().parent.name == FOLDER else None
+    if name is None or path.absolute().parent.name != FOLDER or (name["rollout"] and name["step"] == UNTRAINED):
+        return None
+    step = None if name["step"] == UNTRAINED else int(name["step"])
+    return BatchFile(path, name["rollout"] or name["pass"], step, name["suite"])
 
 
 def batch_files(run: Path) -> list[BatchFile]:
     """Those that are there, in the order in which a run makes them."""
     found = [batch_file(path) for path in (run / FOLDER).glob("*.parquet") if path.is_file()]
-    return sorted((file for file in found if file), key=lambda each: (each.purpose != "warmup", each.step))
+    return sorted((file for file in found if file), key=lambda each: each.moment)
+
+
+def strangers(run: Path) -> list[Path]:
+    """What lies among them and isn't one of them by its name, hidden files aside; nobody reads it."""
+    folder = run / FOLDER
+    known = {file.path for file in batch_files(run)}
+    return sorted(path for path in folder.iterdir() if path not in known and path.name[0] != ".") if folder.is_dir() else []

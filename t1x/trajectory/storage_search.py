@@ -1,54 +1,48 @@
-"""Finding the stored batches and trials of a run."""
+"""Finding the stored batches, passes over suites and trials of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from t1x.config.names import closest
 from t1x.text.visible import legible
-from t1x.trajectory.storage_folder import FOLDER, BatchFile, batch_files
+from t1x.trajectory.storage_folder import FOLDER, UNTRAINED, BatchFile, batch_files
 from t1x.trajectory.storage_header import TrialFileError
 from t1x.trajectory.storage_reader import read_header, read_ids
 
 
-def stored_batches(run: Path, step: str | None = None) -> list[BatchFile]:
-    """The files of a run's batches, in order; of one alone where a step is given, as `12` or `warmup-0`. Raises `ValueError` where
-    there is none, and where some are another run's."""
-    files = batch_files(run)
+def stored_batches(run: Path, step: str | None = None, suite: str | None = None, started: str | None = None) -> list[BatchFile]:
+    """The files of a run's rollout batches in order, or of the passes over a suite; where a step is given (`12`, `warmup-0`,
+    `untrained`, or a file's name) of that alone. `started` is the run's, by which its files are told from another's. Raises
+    `ValueError` where there is none, and where some are another run's."""
+    files = [file for file in _own_files(run, started) if file.suite == suite]
     if not files:
-        raise ValueError(f"{run} has kept no trials; StoredTrajectories says which are kept (every = 0: none)")
-    _check_of_one_run(run, files)
+        raise ValueError(_nothing(run, suite))
     if step is None:
         return files
-    wanted = f"train-{step}" if step.isdigit() else step
-    chosen = [file for file in files if file.name == wanted]
-    if not chosen:
-        raise ValueError(f"{run} has kept no batch {wanted}; it has {told(files)}")
+    if not (chosen := _at(files, step)):
+        wanted = f"evaluation of {suite} at {step}" if suite else f"batch {f'train-{step}' if step.isdigit() else step}"
+        raise ValueError(f"{run} has kept no {wanted}; it has {told(files)}")
     return chosen
 
 
-def _check_of_one_run(run: Path, files: list[BatchFile]) -> None:
-    """By when it was started, which is the same after it was renamed and when it was gone on with as another experiment."""
-    owners: dict[str, list[BatchFile]] = {}
-    names: dict[str, str] = {}
-    for file in files:
-        try:
-            said = read_header(file.path).identity
-        except TrialFileError:  # whoever reads it tells
-            continue
-        if "started" in said:
-            owners.setdefault(said["started"], []).append(file)
-            names[said["started"]] = said.get("run", "")
-    if len(owners) > 1:
-        listed = "; ".join(f"{told(own)} of {names[started]}" for started, own in owners.items())
-        raise ValueError(legible(f"{run / FOLDER} holds trials of several runs ({listed}); remove those that aren't this run's"))
+def newest(files: Sequence[BatchFile]) -> list[BatchFile]:
+    """The newest batch, or all passes over a suite that were made with the newest policy."""
+    return [file for file in files if file.moment[:3] == files[-1].moment[:3]]
 
 
-def find_trial(run: Path, trial: str, step: str | None, warn: Callable[[str], None]) -> BatchFile:
-    """The file that has the trial. Raises `ValueError` where there is none or several; `warn` is told of files that can't be read,
-    which are passed over."""
+def find_trial(
+    run: Path, trial: str, step: str | None, suite: str | None, started: str | None, warn: Callable[[str], None]
+) -> BatchFile:
+    """The file that has the trial, of rollouts and evaluations, or of a suite's alone. Raises `ValueError` where there is none or
+    several; `warn` is told of files that can't be read, which are passed over."""
+    files = stored_batches(run, step, suite, started) if suite else _own_files(run, started)
+    if not files:
+        raise ValueError(_nothing(run, None))
+    if step is not None and not (files := _at(files, step)):
+        raise ValueError(f"{run} has kept nothing of step {step}; it has {told(_own_files(run, started))}")
     ids: list[str] = []
     found = []
-    for file in stored_batches(run, step):
+    for file in files:
         try:
             own = read_ids(file.path)
         except TrialFileError as error:
@@ -61,11 +55,52 @@ def find_trial(run: Path, trial: str, step: str | None, warn: Callable[[str], No
         raise ValueError(f"several batches have a trial {trial}: {told(found)}; --step chooses one")
     if not found:
         where = f"batch {step} of {run}" if step else str(run)
-        raise ValueError(f"{where} has no trial {trial!r}{closest(trial, ids)}; `t1x trajectory list {run}` shows those there are")
+        listing = f"`t1x trajectory list {run}{' --suite NAME' if trial.startswith('eval-') else ''}`"
+        raise ValueError(f"{where} has no trial {trial!r}{closest(trial, ids)}; {listing} shows those there are")
     return found[0]
 
 
-def told(files: list[BatchFile]) -> str:
+def suites_of(run: Path) -> list[str]:
+    """Suites whose trials are kept."""
+    return sorted({file.suite for file in batch_files(run) if file.suite})
+
+
+def _own_files(run: Path, started: str | None) -> list[BatchFile]:
+    """All, once it's clear that they are the run's: by when it was started, which is the same after it was renamed and when it was
+    gone on with as another experiment."""
+    owners: dict[str, list[BatchFile]] = {}
+    names: dict[str, str] = {}
+    for file in (files := batch_files(run)):
+        try:
+            said = read_header(file.path).identity
+        except TrialFileError:  # whoever reads it tells
+            continue
+        if "started" in said:
+            owners.setdefault(said["started"], []).append(file)
+            names[said["started"]] = said.get("run", "")
+    if len(owners.keys() | ({started} if started else set())) > 1:
+        others = {each: own for each, own in owners.items() if each != started}
+        listed = "; ".join(f"{told(own)} of {names[each]}" for each, own in others.items())
+        raise ValueError(legible(f"{run / FOLDER} holds trials of other runs ({listed}); remove those that aren't this run's"))
+    return files
+
+
+def _at(files: Sequence[BatchFile], step: str) -> list[BatchFile]:
+    named = step.isdigit() or step == UNTRAINED
+    return [file for file in files if (file.at == step and file.purpose != "warmup" if named else file.name == step)]
+
+
+def _nothing(run: Path, suite: str | None) -> str:
+    known = suites_of(run)
+    evaluated = f"; of evaluations it has {', '.join(known)}, which --suite shows" if known else ""
+    if suite is None:
+        return f"{run} has kept no trials; StoredTrajectories says which are kept (every = 0: none){evaluated}"
+    return f"{run} has kept no trials of a suite {suite!r}{closest(suite, known)}" + (
+        f"; it has {', '.join(known)}" if known else "; StoredTrajectories says how many are kept (evaluations = 0: none)"
+    )
+
+
+def told(files: Sequence[BatchFile]) -> str:
     """`warmup-0, train-1, train-2`, of many the first and last ones."""
     names = [file.name for file in files]
     return ", ".join(names if len(names) <= 8 else [*names[:4], "…", *names[-3:]])

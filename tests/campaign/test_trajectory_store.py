@@ -95,6 +95,68 @@ def test_which_batches_are_kept(tmp_path: Path, spec: dict[str, int], left: list
     assert stored_all(tmp_path, **spec) == left
 
 
+def evaluated(run: Path, spec: StoredTrajectories, tokens: int = 4000) -> list[str]:
+    """What is kept of passes over two suites and three steps, in the order in which a campaign makes them."""
+    storing = TrajectoryStore(run, spec, IDENTITY, print)
+    for step in (None, 0, 1, 2, 3):
+        if step:
+            storing.store("train", step, [trial(f"train-{step}-0", tokens=tokens)])
+        for purpose in ("eval-validation-greedy", "eval-held_out-sampled"):
+            if step != 2:
+                storing.store_pass(purpose, step, [trial(f"{purpose}-{step or 0}-0", tokens=tokens)])
+    storing.close()
+    return kept(run)
+
+
+def passes(at: object) -> list[str]:
+    return [f"eval-held_out-sampled-{at}", f"eval-validation-greedy-{at}"]
+
+
+def test_passes_over_suites_are_kept_too(tmp_path: Path) -> None:
+    found = evaluated(tmp_path, StoredTrajectories())
+    assert found == [*passes("untrained"), *passes(0), "train-1", *passes(1), "train-2", "train-3", *passes(3)]
+    assert [file.suite for file in batch_files(tmp_path)][:2] == ["held_out", "validation"]
+    header = read_header(tmp_path / "trajectories" / "eval-held_out-sampled-untrained.parquet")
+    assert header.identity == {**IDENTITY, "purpose": "eval-held_out-sampled", "step": "untrained"}
+
+
+def test_a_pass_is_on_disk_when_it_was_stored(tmp_path: Path) -> None:
+    storing = store(tmp_path)
+    storing.store_pass("eval-held_out-greedy", 3, [trial("a"), trial("b", EndedBy.SANDBOX_ERROR)])
+    (file,) = batch_files(tmp_path)
+    assert [each.id for each in read_trials(file.path)] == ["a", "b"]
+    storing.close()
+
+
+def test_passes_take_their_share_of_the_disk_and_batches_the_rest(tmp_path: Path) -> None:
+    evaluated(tmp_path / "all", StoredTrajectories())
+    size = max(file.path.stat().st_size for file in batch_files(tmp_path / "all"))
+    assert min(file.path.stat().st_size for file in batch_files(tmp_path / "all")) > 0.9 * size > 20_000
+    room = 5.5 * size / 1e9
+    share = 2.5 / 5.5
+    assert evaluated(tmp_path / "some", StoredTrajectories(gigabytes=room, evaluations=share)) == [
+        "train-1", "train-2", "train-3", *passes(3)
+    ]  # fmt: skip
+    assert evaluated(tmp_path / "none", StoredTrajectories(evaluations=0)) == ["train-1", "train-2", "train-3"]
+    assert evaluated(tmp_path / "few", StoredTrajectories(last=1))[-3:] == ["train-3", *passes(3)]
+    assert evaluated(tmp_path / "least", StoredTrajectories(gigabytes=1e-9)) == ["train-3", passes(3)[1]], "the newest of both"
+    assert evaluated(tmp_path / "whole", StoredTrajectories(gigabytes=room, evaluations=1)) == [
+        passes(0)[1], *passes(1), "train-3", *passes(3)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("at", "left"),
+    [(None, [*passes("untrained")]), (0, [*passes("untrained"), *passes(0)]), (2, [*passes("untrained"), *passes(0), *passes(1)])],
+)
+def test_passes_of_policies_that_a_run_turns_away_from_are_removed(tmp_path: Path, at: int | None, left: list[str]) -> None:
+    evaluated(tmp_path, StoredTrajectories(), tokens=40)
+    again = store(tmp_path)
+    again.go_on(0, 0, at)
+    again.close()
+    assert kept(tmp_path) == left
+
+
 def test_disk_is_bounded_and_the_newest_stays(tmp_path: Path) -> None:
     stored_all(tmp_path / "all", tokens=4000)
     sizes = [file.path.stat().st_size for file in batch_files(tmp_path / "all")]
@@ -162,7 +224,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 def test_a_past_that_is_turned_away_from_is_removed(tmp_path: Path, warmups: int, rolled: int, left: list[str]) -> None:
     stored_all(tmp_path, steps=4)
     again = store(tmp_path)
-    again.go_on(warmups, rolled)
+    again.go_on(warmups, rolled, None)
     again.close()
     assert kept(tmp_path) == left
 
@@ -172,7 +234,7 @@ def test_what_can_not_be_written_is_said_and_the_run_goes_on(tmp_path: Path) -> 
     said: list[str] = []
     assert stored_all(tmp_path, said, steps=1) == []
     assert len(said) == 3
-    assert said[-1].startswith(f"warning: the trials of train batch 1 aren't kept in {tmp_path / 'trajectories'}: ")
+    assert said[-1].startswith(f"warning: the trials of train-1 aren't kept in {tmp_path / 'trajectories'}: ")
     assert "File exists" in said[-1]
     assert said[-1].endswith("the run goes on without")
 
@@ -185,7 +247,7 @@ def test_a_trial_that_can_not_be_written_is_said_too(tmp_path: Path) -> None:
     storing.store("train", 2, [sound])
     storing.close()
     (warning,) = said
-    assert warning.startswith("warning: the trials of train batch 1 aren't kept in ")
+    assert warning.startswith("warning: the trials of train-1 aren't kept in ")
     assert "trial b can't be stored: Python int too large" in warning
     assert kept(tmp_path) == ["train-2"]
 
@@ -195,7 +257,7 @@ def test_folders_in_the_way_are_left_and_said(tmp_path: Path) -> None:
         (tmp_path / "trajectories" / name).mkdir(parents=True)
     said: list[str] = []
     assert stored_all(tmp_path, said, steps=3, last=1) == ["train-3"]
-    assert [warning.partition(" aren't")[0] for warning in said] == [f"warning: the trials of train batch {n}" for n in (1, 2)]
+    assert [warning.partition(" aren't")[0] for warning in said] == [f"warning: the trials of train-{n}" for n in (1, 2)]
     assert all("directory" in warning or "is a folder" in warning for warning in said)
     assert sorted(path.name for path in (tmp_path / "trajectories").iterdir()) == [
         f"{WRITING}train-1.parquet", "train-2.parquet", "train-3.parquet"
@@ -224,9 +286,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 print(said, "left:", left)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=True)
-    assert "the trials of train batch 1 aren't kept" in done.stdout
+    assert "the trials of train-1 aren't kept" in done.stdout
     assert "File too large" in done.stdout
-    assert "the trials of train batch 3 aren't kept" in done.stdout
+    assert "the trials of train-3 aren't kept" in done.stdout
     assert "left: []" in done.stdout
     assert not done.stderr
     assert kept(tmp_path) == ["warmup-0", "warmup-1", "train-2"]

@@ -96,7 +96,7 @@ def test_the_newest_batch_is_listed(run: Path, capsys: pytest.CaptureFixture[str
     assert lines[3].split() == ["train-12-1", "sort-3", "engine_error", "2", "0/0"]
     summary = " ".join(" ".join(lines[5:]).split())
     assert summary.startswith("train-12, the newest batch: 3 trials, mean reward 0.250, ")
-    assert summary.endswith("tokens, boundaries: 30 exact; kept batches: warmup-0, train-2, train-12")
+    assert summary.endswith("tokens, boundaries: 30 exact kept: warmup-0, train-2, train-12")
     assert "demonstration-0" in said(capsys, "list", "quick", "--step", "2")
     assert "demonstration-0" in said(capsys, "list", str(run), "--step", "warmup-0")
 
@@ -117,7 +117,7 @@ def test_a_list_fits_into_80_columns_and_names_boundaries_that_are_not_exact(
     row = lines[2].split()
     assert (row[0], row[1], row[-1]) == ("train-9-63", "train-000004-4d9461a3", "1")
     assert lines[3].split()[-1] == "0"
-    assert "boundaries: 1 exact, 1 retokenized;" in " ".join(" ".join(lines).split())
+    assert "boundaries: 1 exact, 1 retokenized kept: " in " ".join(" ".join(lines).split())
 
 
 def test_a_trial_is_shown_turn_by_turn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

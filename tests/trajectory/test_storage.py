@@ -14,7 +14,7 @@ from stored_trials import same, stitched, trial
 
 from t1x.trajectory import storage_writer
 from t1x.trajectory.records import Boundary, VersionSpan
-from t1x.trajectory.storage_folder import batch_files, batch_path
+from t1x.trajectory.storage_folder import batch_files, batch_path, strangers
 from t1x.trajectory.storage_reader import read_header, read_ids, read_summaries, read_trial, read_trials
 from t1x.trajectory.storage_row import from_row, to_row
 from t1x.trajectory.storage_table import checksum, from_table, to_table
@@ -152,6 +152,8 @@ def test_a_summary_counts_what_there_is(folder: Path, plan, seed: int) -> None:
     (found,) = read_summaries(write(folder / "i.parquet", made))
     assert (found.id, found.task, found.ended_by, found.reward, found.resolved) == (made.id, "task", "done", 1.0, True)
     assert found.turns == len(plan)
+    assert found.versions == {turn.completion.version for turn in made.turns}
+    assert found.temperatures == {turn.temperature for turn in made.turns}
     assert found.loss_tokens == sum(step.sampled for step in plan)
     assert found.tokens == sum(len(stream.token_ids) for stream in made.trajectories)
     cases = Counter("restart" if turn.restarted else "exact" for turn in made.turns[1:])
@@ -179,13 +181,42 @@ def test_what_a_killed_process_left_is_never_read(tmp_path: Path) -> None:
     assert sorted(path.parent.iterdir()) == [folder, path]
 
 
-def test_batches_stand_in_the_order_of_a_run(tmp_path: Path) -> None:
+def test_batches_and_passes_stand_in_the_order_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "trajectories").mkdir()
-    for name in ("train-10", "train-9", "warmup-1", "warmup-0", "notes", "train-09", "train-²", "Train-3", "train-4 (copy)"):
+    names = [
+        "eval-b_2-greedy-untrained",
+        "eval-a-greedy-0",
+        "eval-a-sampled-0",
+        "warmup-0",
+        "warmup-1",
+        "train-9",
+        "train-10",
+        "eval-a-greedy-10",
+    ]
+    others = [
+        "notes",
+        "train-09",
+        "train-²",
+        "Train-3",
+        "train-4 (copy)",
+        "train-untrained",
+        "warmup-untrained",
+        "eval-A-greedy-1",
+        "eval-a-1",
+    ]
+    for name in (*reversed(names), *others):
         (tmp_path / "trajectories" / f"{name}.parquet").touch()
     (tmp_path / "trajectories" / "train-5.parquet").mkdir()
-    assert [file.path.stem for file in batch_files(tmp_path)] == ["warmup-0", "warmup-1", "train-9", "train-10"]
-    assert [(file.purpose, file.step) for file in batch_files(tmp_path)][1:3] == [("warmup", 1), ("train", 9)]
+    (tmp_path / "trajectories" / f"{storage_writer.WRITING}train-6.parquet").touch()
+    files = batch_files(tmp_path)
+    assert [file.name for file in files] == names
+    assert [(file.purpose, file.step, file.suite) for file in files][:2] == [
+        ("eval-b_2-greedy", None, "b_2"),
+        ("eval-a-greedy", 0, "a"),
+    ]
+    assert [(file.purpose, file.step, file.suite) for file in files][4:6] == [("warmup", 1, None), ("train", 9, None)]
+    assert [file.path for file in files] == [batch_path(tmp_path, file.purpose, file.step) for file in files]
+    assert [path.name for path in strangers(tmp_path)] == sorted([*(f"{name}.parquet" for name in others), "train-5.parquet"])
 
 
 def test_streams_that_disagree_are_not_written(folder: Path) -> None:
