@@ -16,7 +16,7 @@ settings.register_profile("planted", derandomize=True, phases=[Phase.explicit, P
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files of whole runs go first: they take longest, and none of them should be what one process does while the other has ended."""
+    """Files of whole runs go first: they take longest, and one of them would keep one process busy after the other has ended."""
     items.sort(key=lambda item: "e2e" not in item.path.parts)
 
 
