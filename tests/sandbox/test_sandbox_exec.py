@@ -76,11 +76,9 @@ def test_files_outlive_the_shell(rig):
 
 
 def test_a_deadline_kills_the_command_and_keeps_the_shell(rig):
-    began = time.monotonic()
     results = rig.run_all(
         "A=kept; sleep 600 & sleep 0.05", "echo begun; sleep 500; echo after", "echo $A; jobs -r | grep -c 'sleep 600'", timeout=0.5
     )
-    assert time.monotonic() - began < 5
     slow, after = results[1:]
     assert slow.timed_out
     assert slow.exit_code is None
@@ -99,15 +97,11 @@ def test_a_deadline_restarts_a_shell_that_is_busy_itself(rig):
 
 def test_a_background_process_does_not_hold_up_a_command(rig):
     async def run(lease):
-        began = time.monotonic()
-        started = await lease.exec("(sleep 0.5; echo later; sleep 600) & echo now", 20)
-        took = time.monotonic() - began
-        await asyncio.sleep(0.8)
-        return started, took, await lease.exec("echo next", 20)
+        started = await lease.exec("(sleep 1; echo later; sleep 600) & echo now", 20)
+        return started, await lease.exec("sleep 1.5; echo next", 20)
 
-    started, took, following = rig.on_lease(run)
-    assert started.output == "now\n"
-    assert took < 0.5
+    started, following = rig.on_lease(run)
+    assert (started.output, started.timed_out) == ("now\n", False)
     assert following.output == "later\nnext\n"
 
 
@@ -131,16 +125,16 @@ def test_endless_output_is_bounded_in_memory_and_time(rig):
 def test_other_sandboxes_go_on_while_one_prints_without_end(rig):
     async def run(host):
         noisy, quiet = await host.create(rig.task), await host.create(rig.task)
-        flood = asyncio.create_task(noisy.exec("yes", 2))
+        flood = asyncio.create_task(noisy.exec("yes", 60))
         await asyncio.sleep(0.3)
-        began = time.monotonic()
         for _ in range(20):
             await quiet.exec("echo", 20)
-        took = time.monotonic() - began
-        await flood
-        return took
+        went_on = not flood.done()
+        flood.cancel()
+        await asyncio.wait([flood])
+        return went_on
 
-    assert rig.on_host(run) < 1.5
+    assert rig.on_host(run)
 
 
 def test_bytes_that_are_not_text_are_replaced(rig):

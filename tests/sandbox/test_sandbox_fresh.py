@@ -71,30 +71,25 @@ def test_fresh_process_has_the_given_folders(rig):
 def test_fresh_process_is_killed_with_all_it_started_at_its_deadline(rig):
     async def run(lease):
         await lease.stop()
-        began = time.monotonic()
         result = await fresh(
             lease, "(setsid sh -c 'while :; do date >>beat; sleep 0.02; done') & echo begun; sleep 600", timeout=1.0
         )
-        took = time.monotonic() - began
         beat = await lease.download("/app/beat")
         await asyncio.sleep(0.2)
         assert await lease.download("/app/beat") == beat
-        return result, took
+        return result
 
-    result, took = rig.on_lease(run)
+    result = rig.on_lease(run)
     assert (result.output, result.exit_code, result.timed_out) == ("begun\n", None, True)
-    assert took < 5
 
 
 def test_what_a_fresh_process_leaves_running_is_killed_when_it_ends(rig):
     async def run(lease):
         await lease.stop()
-        began = time.monotonic()
         result = await fresh(lease, "setsid sleep 600 & echo done")
-        assert time.monotonic() - began < 5
-        return result
+        return result.output, result.timed_out
 
-    assert rig.on_lease(run).output == "done\n"
+    assert rig.on_lease(run) == ("done\n", False)
 
 
 def test_fresh_output_is_bounded(rig):

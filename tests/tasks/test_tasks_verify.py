@@ -95,7 +95,7 @@ def test_nothing_but_regular_files_is_read(grade, work):
     code, passed = grade(task_of(*asserted), work)
     assert code == 1
     assert not any(passed.values())
-    assert time.monotonic() - begin < 4
+    assert time.monotonic() - begin < 20
 
 
 def test_an_archive_that_leads_back_to_itself_ends(grade, work):
