@@ -20,11 +20,12 @@ class BatchAudit:
     routing: bool
     """Whether routing was kept; else it can't be audited."""
 
-    def audits(self) -> Iterator[Audit]:
-        """That of each trial, one at a time; one that was invalid has no trajectory, and nothing to audit."""
+    def audits(self, dropped_ids: int) -> Iterator[Audit]:
+        """That of each trial, one at a time; one that was invalid has no trajectory, and nothing to audit. `dropped_ids` is as in
+        `audit`."""
         for trial in read_trials(self.file.path):
             counts = ending(self.file.path, trial.id, trial.ended_by).counts
-            yield audit(trial.turns, trial.trajectories, trial.id) if counts else Audit()
+            yield audit(trial.turns, trial.trajectories, trial.id, dropped_ids=dropped_ids) if counts else Audit()
 
 
 def batch_audits(run: Run, step: str | None = None, suite: str | None = None) -> list[BatchAudit]:

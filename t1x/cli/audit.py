@@ -55,7 +55,7 @@ def audit(
     with ProgressReport(console) as report, report.phase("auditing", sum(batch.trials for batch in batches)) as phase:
         for batch in batches:
             total = Audit()
-            for found in batch.audits():
+            for found in batch.audits(experiment.stitcher.droppable):
                 total += found
                 phase.advance(batch.file.name)
             audits.append(total)

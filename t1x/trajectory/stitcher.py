@@ -44,6 +44,12 @@ class Stitcher(Component):
     exact: ClassVar[bool] = False
     """Whether it needs a harness that is `exact`."""
 
+    @property
+    def droppable(self) -> int:
+        """How many ids at the end of an answer an edge of its may drop, which the auditor needs to tell an edge from the same text
+        in other ids; 0 where that isn't known."""
+        return 0
+
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         """A worker for one trial. `layout` is what every turn's routing record must be; None where turns have none."""
         raise NotImplementedError
@@ -70,6 +76,10 @@ class TokenStitcher(Stitcher):
     such as the generation prompt and an empty think block. Where a prompt doesn't end so, no stop id is among them."""
     dropped_ids: Annotated[int, Field(ge=0)] = 16
     """u: stop and white-space ids at the end of an answer that the next prompt may leave out (report: 16)."""
+
+    @property
+    def droppable(self) -> int:
+        return self.dropped_ids
 
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         from t1x.trajectory.edit import Bounds
