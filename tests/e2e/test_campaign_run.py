@@ -108,7 +108,7 @@ def test_its_record_says_what_it_was_and_what_it_came_to(run: Run) -> None:
     assert run.folder.name == f"quickstart-{kept.run_digest[:8]}-0"
     assert kept.weights == run.folder / "checkpoints" / "step-2"
     last = kept.scores["held_out"]["resolved_rate_greedy"]
-    assert (last.mean, last.n) == (run.history["eval/held_out/resolved_rate_greedy"][2], 4)
+    assert (last.mean, last.n) == (run.history["eval/held_out/resolved_rate_greedy"][2], 2)
     assert last.se == run.history["eval/held_out/resolved_rate_se_greedy"][2]
     assert (run.tags["run_digest"], run.tags["study_digest"], run.tags["seed"]) == (kept.run_digest, kept.study_digest, "0")
 
@@ -189,7 +189,7 @@ def test_its_report_can_be_read(run: Run) -> None:
     assert (report / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     transcripts = (report / "transcripts.md").read_text()
     assert "# Best" in transcripts
-    assert "16 trials of the evaluations after step 2, " in transcripts
+    assert "8 trials of the evaluations after step 2, " in transcripts
     scores = json.loads((report / "scores.json").read_text())
     last = next(s for s in scores if (s["policy"], s["suite"], s["mode"]) == ("step 2", "held_out", "greedy"))
     assert last["metrics"]["resolved_rate"] == run.history["eval/held_out/resolved_rate_greedy"][2]

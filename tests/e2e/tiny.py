@@ -12,11 +12,11 @@ SIZES = (
     "Campaign.batch = 8",
     "Campaign.critic_warmup = 1",
     "ShellHarness.max_turns = 3",
-    "validation/PoolSuite.greedy = 4",
+    "validation/PoolSuite.greedy = 2",
     "validation/PoolSuite.every = 1",
-    "held_out/PoolSuite.greedy = 4",
-    "held_out/PoolSuite.sampled = 4",
-    "new_families/PoolSuite.greedy = 4",
+    "held_out/PoolSuite.greedy = 2",
+    "held_out/PoolSuite.sampled = 2",
+    "new_families/PoolSuite.greedy = 2",
 )
 
 
