@@ -86,7 +86,7 @@ FAULTS = (
         "trajectory/boundary.py",
         "skipped = skipped or closed_again(dropped, prompt[follow:], tokenizer)",
         "pass",
-        (STREAMS, BOUNDARY + "test_edge"),
+        (STREAMS, BOUNDARY + "test_an_edge_leaves_out_the_templates_suffix_and_what_says_nothing"),
     ),
     Fault(
         "doubled stop token behind an aborted retry",
@@ -117,7 +117,7 @@ FAULTS = (
         "trajectory/boundary.py",
         "for begin in places:",
         "for begin in sorted(places):",
-        (BOUNDARY + "test_edge",),
+        (BOUNDARY + "test_an_edge_leaves_out_the_templates_suffix_and_what_says_nothing",),
     ),
     Fault(
         "a suffix that reaches into the turns before",
@@ -138,14 +138,14 @@ FAULTS = (
         "trajectory/boundary.py",
         "if not certain and blank(answer, tokenizer, part - begin, follow - begin):",
         "if False:",
-        (BOUNDARY + "test_not_an_edge",),
+        (BOUNDARY + "test_what_leaves_out_more_or_could_stand_elsewhere_is_no_edge",),
     ),
     Fault(
         "rewrite behind an answer of white space",
         "trajectory/boundary.py",
         "(known and begin == part)",
         "begin == part",
-        (BOUNDARY + "test_not_an_edge",),
+        (BOUNDARY + "test_what_leaves_out_more_or_could_stand_elsewhere_is_no_edge",),
     ),
     Fault(
         "an edge that leaves out the answer's end",
@@ -189,7 +189,7 @@ FAULTS = (
         "trajectory/routing.py",
         "if predicts_loss or not len(rows):",
         "if not len(rows):",
-        ("tests/trajectory/test_routing.py::test_equation_14",),
+        ("tests/trajectory/test_routing.py::test_a_row_is_put_in_only_where_no_loss_token_depends_on_it",),
     ),
     Fault(
         "dropped sample where routing is absent",

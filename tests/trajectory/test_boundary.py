@@ -18,7 +18,7 @@ from t1x.trajectory.records import Boundary
 BOUNDS = Bounds(suffix_ids=96, dropped_ids=16)
 
 
-def test_exact():
+def test_a_prompt_is_exact_where_it_begins_with_all_of_the_turn_before():
     before = turn(0, "<u> a <a>", "ls <e>")
     assert exact(before, ids("<u> a <a> ls <e> <t> b")) == Edit(Boundary.EXACT, follow=5, captured=True)
     assert exact(before, ids("<u> a <a> ls <e>")) == Edit(Boundary.EXACT, follow=5, captured=True)
@@ -30,7 +30,7 @@ def test_exact():
 @pytest.mark.parametrize(
     ("prompt", "shared"), [("<u> a <a> ls <e> b", 5), ("<u> a <a> ls b", 4), ("<u> a b", 2), ("<u>", 1), ("b", 0)]
 )
-def test_shared_prefix(prompt, shared):
+def test_what_a_turn_and_a_prompt_share_reaches_into_the_answer(prompt, shared):
     assert shared_prefix(turn(0, "<u> a <a>", "ls <e>"), ids(prompt)) == shared
 
 
@@ -69,7 +69,7 @@ EDGES = [
 
 
 @pytest.mark.parametrize(("history", "answer", "prompt", "expected"), [case[1:] for case in EDGES], ids=[case[0] for case in EDGES])
-def test_edge(history, answer, prompt, expected):
+def test_an_edge_leaves_out_the_templates_suffix_and_what_says_nothing(history, answer, prompt, expected):
     suffix, dropped, skipped, follow, captured = expected
     found = edge(turn(0, history, answer), turn(1, prompt, ""), TOY, BOUNDS)
     assert found == Edit(Boundary.EDGE, follow, captured, suffix, dropped, skipped)
@@ -93,7 +93,7 @@ NOT_EDGES = [
 
 
 @pytest.mark.parametrize(("history", "answer", "prompt"), [case[1:] for case in NOT_EDGES], ids=[case[0] for case in NOT_EDGES])
-def test_not_an_edge(history, answer, prompt):
+def test_what_leaves_out_more_or_could_stand_elsewhere_is_no_edge(history, answer, prompt):
     assert edge(turn(0, history, answer), turn(1, prompt, ""), TOY, BOUNDS) is None
 
 
@@ -120,7 +120,7 @@ def test_an_edge_ends_behind_the_answer_as_it_was_rendered():
     )
 
 
-def test_the_bounds_hold():
+def test_an_edge_leaves_out_no_more_than_its_bounds():
     suffix = turn(0, "<u> a <a> <think> // </think>", "ls <e>"), turn(1, "<u> a <a> ls <e> <t>", "")
     assert edge(*suffix, TOY, Bounds(3, 0)) is not None
     assert edge(*suffix, TOY, Bounds(2, 16)) is None
@@ -187,7 +187,7 @@ def agree(first, second, bounds=BOUNDS):
     return retokenized(first, second, TOY, bounds)
 
 
-def test_retokenized():
+def test_the_same_text_in_other_ids_goes_on_behind_the_stop_token():
     first = turn(0, "<u> a <a>", "l s <e>", text=True)
     second = turn(1, "<u> a <a> ls <e> <t> b <a>", "", answered=(3, 4))
     assert agree(first, second) == Edit(Boundary.RETOKENIZED, follow=5, captured=True, skipped=1)

@@ -36,7 +36,7 @@ def with_rows(stream, at, value):
 
 @given(plans, st.integers(0, 9))
 @promise
-def test_rows_of_a_turn(plan, seed):
+def test_1_a_turn_has_a_row_for_every_id_but_the_last(plan, seed):
     for turn in make_turns(plan, LAYOUT, seed):
         assert invariants.rows_of_a_turn(turn) == ""
         done = turn.completion
@@ -49,7 +49,7 @@ def test_rows_of_a_turn(plan, seed):
 
 @given(plans, st.integers(0, 9), st.data())
 @promise
-def test_cached_rows(plan, seed, data):
+def test_2_rows_from_the_cache_are_those_captured_before(plan, seed, data):
     """What a cache serves again is taken if it is what was captured, and refused otherwise."""
     first, second = make_turns([plan[0], dataclasses.replace(plan[-1], restart=False, evicted=1.0)], LAYOUT, seed)
     held = len(first.completion.routing)
@@ -69,7 +69,7 @@ def test_cached_rows(plan, seed, data):
 
 @given(plans, st.integers(0, 9))
 @promise
-def test_stitched_rows(plan, seed):
+def test_3_a_stream_has_one_row_fewer_than_ids(plan, seed):
     for stream in stitch(make_turns(plan, LAYOUT, seed)):
         assert invariants.stitched_rows(stream) == ""
         for name in ("token_ids", "loss_mask", "logprobs", "routed_experts"):
@@ -77,7 +77,7 @@ def test_stitched_rows(plan, seed):
             assert "its streams disagree" in invariants.stitched_rows(shorter)
 
 
-def test_rows_of_tokens():
+def test_4_a_row_goes_with_its_token():
     turns = make_turns(PLAN, LAYOUT)
     (stream,) = stitch(turns)
     prompt, captured = turns[0].prompt_ids, turns[0].completion.routing
@@ -93,7 +93,7 @@ def test_rows_of_tokens():
     assert audit_rows.rows_of_tokens(stream, every, None, prompt[every]).all()
 
 
-def test_one_sharding():
+def test_5_tokens_and_rows_go_through_one_sharding():
     """That un-sharding gives every stream back is shown in tests/parallel; here, that the check sees where it doesn't."""
     context, tensor, samples = 2, 3, stitch(make_turns([*PLAN, Plan(3, 2, True, 0, 1)], LAYOUT))
     sharding = Sharding(MegatronPlan(context=context, tensor=tensor, granularity=2), tuple(len(s.token_ids) for s in samples))
@@ -109,7 +109,7 @@ def test_one_sharding():
     assert "un-sharding doesn't give its routed_experts back" in invariants.one_sharding(sharding, tokens, wrong, samples)
 
 
-def test_rows_of_loss_positions():
+def test_6_rows_of_loss_positions_are_of_the_turn_that_sampled_them():
     turns = make_turns(PLAN, LAYOUT)
     (stream,) = stitch(turns)
     start, turn = len(turns[1].prompt_ids), turns[1]
@@ -160,7 +160,7 @@ def training():
     return trainer, Batch([stream], np.array([1.0]), np.array([0]), seed=0)
 
 
-def test_same_rows_in_both_passes(training, passes):
+def test_7_denominator_and_numerator_replay_the_same_rows(training, passes):
     trainer, batch = training
     record = batch.trajectories[0].routed_experts
     old = trainer.log_probs(batch, RouterMode.REPLAY_NO_GRAD)
@@ -179,7 +179,7 @@ def test_same_rows_in_both_passes(training, passes):
     assert invariants.same_rows_in_both_passes([None], [None]) == ""
 
 
-def test_routes_freely(training, passes):
+def test_8_the_critic_routes_by_its_own_logits(training, passes):
     """The critic routes by its own logits beside an actor that replays, in its recomputation too; a replayed pass doesn't."""
     trainer, batch = training
     values = trainer.values(batch)

@@ -164,7 +164,7 @@ def test_ids_that_encoding_leaves_keep_their_own():
     assert (trajectory.routed_experts[-4:] == faithful.routed_experts[-4:]).all()
 
 
-def test_it_is_a_baseline():
+def test_the_baseline_says_that_it_changes_what_was_sampled():
     assert not RetokenizingStitcher.faithful
     assert TokenStitcher.faithful
     assert RetokenizingStitcher().missing() == []

@@ -184,7 +184,7 @@ def test_rows_known_are_not_looked_at_twice():
     check_record(turn, LAYOUT, turn.completion.routing[:6].copy())
 
 
-def test_equation_14():
+def test_a_row_is_put_in_only_where_no_loss_token_depends_on_it():
     rows = distinct(np.random.default_rng(0), 5, LAYOUT)
     for n in (1, 2, 5):
         assert (substitute(rows[:n], predicts_loss=False) == rows[n - 1]).all()

@@ -29,7 +29,7 @@ def refused(error, *turns, stitcher=None):
 FIRST = turn(0, "<u> a <a>", "ls <e>")
 
 
-def test_exact():
+def test_an_exact_turn_adds_what_stands_behind_the_turn_before():
     assert stitch(FIRST, turn(1, "<u> a <a> ls <e> <t> b <a>", "la <e>", start=4)) == [
         ("<u> a <a> *ls *<e> <t> b <a> *la *<e>", [0, 1, 2, 3, 104, 105, 106, 107, 108], ["exact"], [])
     ]
@@ -118,7 +118,7 @@ def test_a_row_that_was_computed_again_is_what_the_cache_serves_from_then_on():
     assert "position 0, layer 0" in refused(RoutingRecordError, FIRST, evicted, stale)
 
 
-def test_restart():
+def test_a_restart_opens_another_stream():
     restarted = turn(1, "<u> b <a>", "la <e>", start=1, restarted=True)
     assert stitch(FIRST, restarted) == [
         ("<u> a <a> *ls *<e>", [0, 1, 2, 3], [], []),
@@ -140,7 +140,7 @@ def test_restart_behind_an_edge_takes_cached_rows_from_the_engines_positions():
     assert "no earlier turn captured those from 4 on" in refused(RoutingRecordError, first, second, too_much)
 
 
-def test_retokenized():
+def test_an_answer_that_comes_back_in_other_ids_stays_as_it_was_sampled():
     """`l s` comes back as `ls`: the stream keeps what was sampled, and goes on behind the stop token."""
     first = turn(0, "<u> <a>", "l s <e>", text=True)
     second = turn(1, "<u> <a> ls <e> <t> <a>", "la <e>", answered=(2, 3), start=2)
@@ -230,7 +230,7 @@ def test_without_experts_the_same_is_a_prompt_that_does_not_continue():
     worker.add(bare(turn(1, "<u> a <a> ls <t>", "la")))
 
 
-def test_empty_answers():
+def test_a_turn_that_sampled_nothing_adds_its_prompt():
     """A turn that sampled nothing adds its prompt, and the next one goes on from there."""
     empty = turn(1, "<u> a <a> ls <e> <t>", "", start=4)
     assert stitch(FIRST, empty) == [("<u> a <a> *ls *<e> <t>", [0, 1, 2, 3, 104], ["exact"], [])]

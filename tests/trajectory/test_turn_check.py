@@ -62,7 +62,7 @@ def test_it_is_refused_and_changes_nothing(wrong, message):
     assert seen(worker.finish()[0])[2] == ["exact"]
 
 
-def test_what_is_just_right():
+def test_a_turn_at_the_limits_of_what_can_be_is_taken():
     """Rounding, greedy sampling, the last id of the vocabulary, a prompt that another session's cache holds."""
     assert max(BY_NAME.values()) == TOY.vocab_size - 1
     first = turn(0, "<u> a <a>", "</think> <e>", cached=3)
