@@ -4,6 +4,7 @@ Invariants:
 - a *kind* is a direct subclass of `Component`; a *component* is a subclass of a kind, registered under its class name;
 - a component is frozen, refuses unknown fields and numbers that aren't finite (a field that may be infinite says
   `Field(allow_inf_nan=True)`), and imports nothing heavy: its worker is imported when it is built;
+- a method that a component overrides takes what that of its kind takes;
 - every field says what it is in a docstring under it, and has a `Role`; one that a subclass declares again keeps both unless it
   says otherwise.
 """
@@ -15,6 +16,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
+
+from t1x.config.overriding import misfit
 
 
 class Role(StrEnum):
@@ -60,6 +63,8 @@ class Component(BaseModel):
         other = Component.kinds.get(cls.__name__) or Component.registry.get(cls.__name__)
         if other is not None and other.__module__ != cls.__module__:
             raise ValueError(f"two components are named {cls.__name__}: {other.__module__} and {cls.__module__}; rename one")
+        if wrong := misfit(cls, Component):
+            raise ValueError(wrong)
         table[cls.__name__] = cls
 
     def missing(self) -> list[str]:
