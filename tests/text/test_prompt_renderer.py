@@ -61,6 +61,14 @@ def test_a_prompt_is_that_of_the_conversation_by_itself(tokenizer, template, ins
         assert equal(rendered, render(messages))
 
 
+def test_white_space_that_a_token_takes_may_go_on_where_texts_part():
+    chat = built("eats_space", "next_role_stops")
+    render = chat.prompt_renderer()
+    for seen in ("x", " \n", " \n \n\nx", " x", " \n\ny", ""):
+        messages = [("user", "go"), ("assistant", "ls"), ("tool", seen), ("assistant", "b"), ("tool", seen)]
+        assert equal(render(messages), chat.render_prompt(messages))
+
+
 class Counted(TextEncoder):
     """Counts what it encodes."""
 
