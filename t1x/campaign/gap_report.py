@@ -71,6 +71,7 @@ class GapReport:
                     "flips": found.rate._asdict(),
                     "any_layer": found.any_layer._asdict(),
                     "auc": found.auc and found.auc._asdict(),
+                    "perturbation": found.perturbation,
                     "gap_unflipped": found.gaps[0] and found.gaps[0]._asdict(),
                     "gap_flipped": found.gaps[1] and found.gaps[1]._asdict(),
                     "tenths": [each._asdict() | {"flips": each.flips._asdict()} for each in found.tenths],

@@ -1,7 +1,8 @@
 """The top-k margin of the routers (report, Table 4) and the experts that flip: how well the one foretells the other.
 
 A (position, layer) pair flips where the trainer's own top-k, in a pass that routes freely, is another set than the sampler's
-record. The margin γ = s_(k) - s_(k+1) is how far the trainer's router scores are from another choice.
+record. The margin γ = s_(k) - s_(k+1) is how far the trainer's router scores s, its logits, are from another choice. Scores of two
+engines that differ by at most ϵ each choose differently only where γ ≤ 2ϵ.
 """
 
 from dataclasses import dataclass
@@ -53,6 +54,11 @@ class Margins:
     def any_layer(self) -> Estimate:
         """Share of positions at which a layer flips."""
         return self._share(self._anywhere, np.ones(len(self.trials), np.bool_))
+
+    @property
+    def perturbation(self) -> float | None:
+        """What ϵ is at least: half of the greatest margin that flipped. None where none did."""
+        return float(self.margins[self.flipped].max()) / 2 if self.flipped.any() else None
 
     @property
     def _anywhere(self) -> Flags:

@@ -43,7 +43,8 @@ def gap_tables(report: GapReport) -> Iterator[RenderableType]:
         yield _flips(report)
         yield Text(
             "AUC: how well a small margin γ foretells a flip, as the probability that of two pairs, one that flips and one that "
-            "doesn't, the former has the smaller margin; 0.5 is chance, 1 is certainty"
+            "doesn't, the former has the smaller margin; 0.5 is chance, 1 is certainty. ϵ: scores that differ by "
+            "at most ϵ flip a pair only where γ ≤ 2ϵ"
         )
         yield Text("\nPairs that flip by top-k margin γ, a tenth of the pairs a line")
         yield _bins(report)
@@ -78,6 +79,7 @@ def _flips(report: GapReport) -> Table:
         ("pairs that flip", lambda found: _share(found.rate)),
         ("positions with a flip in some layer", lambda found: _share(found.any_layer)),
         ("AUC of -γ", lambda found: _plain(found.auc) if found.auc else "-"),
+        ("perturbation ϵ of router scores", lambda found: f"≥ {found.perturbation:.2e}" if found.perturbation else "-"),
         ("gap where no layer flips", lambda found: _gap(found.gaps[0]) if found.gaps[0] else "-"),
         ("gap where one does", lambda found: _gap(found.gaps[1]) if found.gaps[1] else "-"),
     ]

@@ -5,6 +5,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from test_gap import jackknife
 
 from t1x.campaign.margin import Margins
@@ -107,10 +109,24 @@ def test_steps_are_equal_on_a_logarithmic_scale_and_hold_all_pairs() -> None:
     assert max(np.log(each.high / each.low) for each in steps[1:]) <= width
 
 
+@given(st.integers(0, 2**32 - 1), st.floats(0.01, 1))
+def test_no_engine_whose_scores_differ_by_less_can_have_flipped_these_pairs(seed: int, epsilon: float) -> None:
+    random = np.random.default_rng(seed)
+    scores = random.normal(size=(50, 2, 6))
+    others = scores + random.uniform(-epsilon, epsilon, scores.shape)
+    chosen, theirs = (np.sort(np.argsort(-each, -1)[..., :2], -1) for each in (scores, others))
+    ordered = -np.sort(-scores, -1)
+    found = Margins(ordered[..., 1] - ordered[..., 2], (chosen != theirs).any(-1), np.zeros(50, np.int64), np.zeros(50), 1)
+    assert found.perturbation is None or 0 < found.perturbation <= epsilon
+    least = np.where(found.flipped, found.margins, 0).max() / 2
+    assert (found.perturbation or 0) == least, "of a pair that flipped"
+
+
 def test_where_nothing_flips_nothing_is_foretold() -> None:
     few = random_margins(trials=4)
     still = Margins(few.margins, np.zeros_like(few.flipped), few.trials, few.distances, few.count)
     assert still.auc is None
+    assert still.perturbation is None
     assert still.gaps[1] is None
     assert still.rate == (0, 0)
 

@@ -104,6 +104,11 @@ def test_the_newest_stored_trials_of_a_run_and_what_sampled_them_and_all_numbers
     assert found["effects"]["bfloat16"]["both"]["mean"] == pytest.approx(both)
     assert f"{plain['mean']:.2e}" in said
     assert found["margins"]["float32"]["flips"]["mean"] == 0
+    bounds = {dtype: each["perturbation"] for dtype, each in found["margins"].items()}
+    assert bounds["float32"] is None
+    assert [f"≥ {bounds['bfloat16']:.2e}" if bounds["bfloat16"] else "-"] == [
+        line.split("  ")[-1].strip() for line in said.splitlines() if line.startswith("perturbation ϵ")
+    ]
     rows = [tuple(line.split()[:3]) for line in said.splitlines() if "Stitcher " in line and line.split()[0].endswith(("32", "16"))]
     assert {(engine, experts, stitcher) for engine, stitcher, experts in rows} == set(cells), "in the same words"
     for name in ("gap.png", "margin.png"):
