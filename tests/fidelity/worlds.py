@@ -21,7 +21,7 @@ class Step:
 
     move: str
     """`go on`; `compact` (announced); `rewrite` (one character of an earlier message, not announced); `retry` (the last answer is
-    dropped and asked for again)."""
+    dropped and asked for again; or, by ids, is to be continued behind what it says)."""
     announced: bool
     """Whether the harness says that history was rewritten, whatever the move."""
     words: tuple[str, ...]
@@ -45,11 +45,11 @@ class Step:
 words = st.lists(st.sampled_from(WORDS), max_size=4).map(tuple)
 steps = st.builds(
     Step,
-    move=st.sampled_from(["go on"] * 7 + ["compact", "rewrite", "retry"]),
-    announced=st.sampled_from([False, False, True]),
+    move=st.sampled_from(["go on"] * 8 + ["compact", "compact", "rewrite", "retry", "retry"]),
+    announced=st.sampled_from([False] * 5 + [True]),
     words=words,
-    canonical=st.booleans(),
-    ends=st.sampled_from(["stop", "stop", "stop", "spaces", "length", "abort", "silent"]),
+    canonical=st.sampled_from([False, False, True]),
+    ends=st.sampled_from(["stop", "stop", "stop", "spaces", "length", "abort", "silent", "silent"]),
     shown=words,
     stripped=st.booleans(),
     evicted=st.sampled_from([0.0, 0.0, 0.5, 1.0]),
@@ -146,7 +146,8 @@ def happen(chat, plan, layout, seed, *, by_text=True):
         elif not index or step.move == "compact":
             prompt = chat.spans(chat.style.render(messages)[0]).ids.tolist()
         elif step.move == "retry":
-            pass
+            says = [at for at, id_ in enumerate(ids) if id_ != STOP and id_ not in chat.tokenizer.whitespace_ids]
+            prompt = [*prompt, *ids[: says[-1] + 1 if says and step.announced else 0]]
         else:
             placeholder = int(not ids or ids[-1] != STOP)
             behind = [STOP] * placeholder + chat.spans("<|tool|>" + "".join(step.shown) + "<|end|><|assistant|>").ids.tolist()
@@ -161,8 +162,8 @@ def happen(chat, plan, layout, seed, *, by_text=True):
 
 
 def worlds_of(layouts, turns):
-    """Worlds of at most so many turns, whose routing is of these layouts."""
-    plans = st.lists(steps, min_size=1, max_size=turns)
+    """Worlds of two to so many turns, whose routing is of these layouts."""
+    plans = st.lists(steps, min_size=2, max_size=turns)
     return st.builds(happen, chats, plans, layouts, st.integers(0, 2**32), by_text=st.sampled_from([True, True, False]))
 
 
