@@ -86,7 +86,8 @@ class GapSource:
                 f"{self.weights.policy} lies in no run, so it has no stored trials; name a file of them, or --sample N"
             )
         try:
-            return [batch.path for batch in reversed(stored_batches(self.weights.run.folder, step))]
+            own = self.weights.run
+            return [batch.path for batch in reversed(stored_batches(own.folder, str(own.started), step))]
         except ValueError as error:
             raise ValueError(f"{error}; --sample N runs new ones") from error
 

@@ -30,5 +30,5 @@ class BatchAudit:
 
 def batch_audits(run: Run, step: str | None = None, suite: str | None = None) -> list[BatchAudit]:
     """Those of a run's stored batches, or of the passes over a suite; see `stored_batches`."""
-    found = [(file, read_header(file.path)) for file in stored_batches(run.folder, step, suite, str(run.started))]
+    found = [(file, read_header(file.path)) for file in stored_batches(run.folder, str(run.started), step, suite)]
     return [BatchAudit(file, header.trials, header.routing) for file, header in found]

@@ -44,6 +44,7 @@ def audit(
     from t1x.config import load
     from t1x.config.requirements import missing
     from t1x.trajectory.audit import Audit
+    from t1x.trajectory.storage_search import suites_of
 
     run = find_run(wanted, runs)
     note_strangers(run.folder)
@@ -63,6 +64,10 @@ def audit(
     faithful = experiment.stitcher.faithful
     for part in summary(batches, audits, type(experiment.stitcher).__name__, faithful):
         console.print(part, highlight=False)
+    if suite is None and (evaluated := suites_of(run.folder)):
+        console.print(
+            f"trials of evaluations aren't in it, as nothing is trained on them; --suite: {', '.join(evaluated)}", highlight=False
+        )
     if examples and whole.findings:
         tokenizer = None if missing(experiment.tokenizer) else experiment.tokenizer.build()
         for part in examples_of(whole.findings[:examples], tokenizer):

@@ -51,8 +51,8 @@ def list_(wanted: RunName, step: Step = None, suite: SuiteName = None, runs: Run
 
     run = find_run(wanted, runs)
     note_strangers(run.folder)
-    kept = stored_batches(run.folder, None, suite, str(run.started))
-    files = newest(stored_batches(run.folder, step, suite, str(run.started)))
+    kept = stored_batches(run.folder, str(run.started), suite=suite)
+    files = newest(stored_batches(run.folder, str(run.started), step, suite))
     console = Console(width=max(Console().width, NARROW))
     for file in files:
         found = read_summaries(file.path)
@@ -120,7 +120,7 @@ def show(
         raise ValueError(f"--html {html}: there is no folder {html.parent}; make it or name a file elsewhere")
     run = find_run(wanted, runs)
     note_strangers(run.folder)
-    file = find_trial(run.folder, trial, step, suite, str(run.started), lambda text: typer.echo(f"note: {text}", err=True))
+    file = find_trial(run.folder, str(run.started), trial, step, suite, lambda text: typer.echo(f"note: {text}", err=True))
     stored = read_trial(file.path, trial)
     assert stored is not None, "the file has it"
     ending(file.path, stored.id, stored.ended_by)

@@ -1,17 +1,19 @@
 """How much memory the rows of a file may take, judged before any is taken: a few bytes, compressed, may claim to be many.
 
-A Parquet file says of each page of values how large it is, in its footer and once more at the page itself, which is what readers
-follow. Both are read here, and must agree. What a page takes is told by these numbers only where its values stand in it one by one
+A Parquet file says of each page of values how large it is, at its end and once more at the page itself, which is what readers
+follow. Both are read here, and must agree (by ourselves: where numbers at the end contradict each other, asking Arrow for them ends
+the process). What a page takes is told by these numbers only where its values stand in it one by one
 (encoding PLAIN), as the writer leaves them; a dictionary would repeat a long text for a bit.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pyarrow.parquet as pq
-
 from t1x.trajectory.storage_table import Row
+from t1x.trajectory.storage_thrift import Fields, read_struct
 
 LARGEST = 2**30
 """Bytes of a group of rows, uncompressed, and of what a trial's routing comes to. A group has 16 MiB and one trial, and a trial of
@@ -23,32 +25,73 @@ MOST_RECORDS = 2**18
 versions, substituted rows, parts of routing): of these each becomes an object."""
 MOST_REPEATED = 2**28
 """Ids and characters of the turn before that the prompts of a trial may repeat: in memory they stand once a turn, on disk once."""
+LARGEST_END = 2**24
+"""Bytes of a file's end, which has some 6,000 a group."""
 
 _PLAIN = _DATA_PAGE = 0
 """Of an encoding, of a kind of page."""
-_TRUE, _FALSE, _INTEGERS, _STRUCT = 1, 2, (4, 5, 6), 12
-"""Kinds of fields in Thrift's compact protocol."""
+_TEXT = 6
+"""Of a column's type: bytes of any length."""
 _LONGEST_HEADER = 128
 """Bytes of a page's header; one that was written has some 30."""
 
 
-def check_group(path: Path, metadata: pq.FileMetaData, index: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a group, as the file's end has it."""
+
+    path: str
+    text: bool
+    values: int
+    bytes: int
+    """Uncompressed, page headers among them."""
+    compressed: int
+    start: int
+    """Where its first page begins in the file."""
+    dictionary: bool
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether it has lists of numbers, which become arrays."""
+        return self.path.endswith(".list.element") and not self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of rows."""
+
+    rows: int
+    columns: Sequence[Column]
+
+
+def groups_of(path: Path) -> list[Group]:
+    """What a Parquet file's end says of its groups of rows. Raises `ValueError` where it can't be read."""
+    with path.open("rb") as file:
+        size = file.seek(-8, 2)
+        length = int.from_bytes(file.read(4), "little")
+        if length > min(size, LARGEST_END):
+            raise ValueError(f"its end has {length:,} bytes, but at most {LARGEST_END:,} are read")
+        file.seek(size - length)
+        end, _ = read_struct(file.read(length))
+    try:
+        return [Group(_number(group[3]), [_column(each[3]) for each in group[1]]) for group in end[4]]
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError("its end doesn't say what is in it") from error
+
+
+def check_group(path: Path, group: Group) -> None:
     """Raises `ValueError` for a group of rows that would take more, or that doesn't say how much."""
-    group = metadata.row_group(index)
-    columns = [group.column(each) for each in range(group.num_columns)]
-    size, values = sum(each.total_uncompressed_size for each in columns), sum(each.num_values for each in columns)
-    most = max(group.num_rows, *(each.num_values for each in columns if not _of_numbers(each)))
+    size, values = sum(each.bytes for each in group.columns), sum(each.values for each in group.columns)
+    most = max(group.rows, *(each.values for each in group.columns if not each.of_numbers))
     for what, has, may in (("bytes", size, LARGEST), ("values", values, MOST_VALUES), ("rows or turns", most, MOST_RECORDS)):
         if has > may:
             raise ValueError(f"it has {has:,} {what}, but at most {may:,} are read")
     with path.open("rb") as file:
-        for each in columns:
-            if min(each.num_values, each.total_uncompressed_size, each.total_compressed_size, each.data_page_offset) < 0:
-                raise ValueError(f"column {each.path_in_schema} has sizes below 0")
-            if each.has_dictionary_page:
-                raise ValueError(f"column {each.path_in_schema} has a dictionary, which t1x doesn't write")
-            if _pages(file, each) != (each.num_values, each.total_uncompressed_size):
-                raise ValueError(f"the pages of column {each.path_in_schema} are larger or smaller than the file's end says")
+        for each in group.columns:
+            if each.dictionary:
+                raise ValueError(f"column {each.path} has a dictionary, which t1x doesn't write")
+            if _pages(file, each) != (each.values, each.bytes):
+                raise ValueError(f"the pages of column {each.path} are larger or smaller than the file's end says")
 
 
 def check_row(row: Row) -> None:
@@ -77,64 +120,28 @@ def check_row(row: Row) -> None:
         raise ValueError(f"it lists {most:,} turns, trajectories or parts of them, but at most {MOST_RECORDS // 2:,} are kept")
 
 
-def _of_numbers(column: pq.ColumnChunkMetaData) -> bool:
-    return column.path_in_schema.endswith(".list.element") and column.physical_type != "BYTE_ARRAY"
+def _column(said: Fields) -> Column:
+    values, size, compressed, start = (_number(said[field]) for field in (5, 6, 7, 9))
+    path = b".".join(said[3]).decode()
+    return Column(path, said[1] == _TEXT, values, size, compressed, start, 11 in said)
 
 
-def _pages(file: BinaryIO, column: pq.ColumnChunkMetaData) -> tuple[int, int]:
+def _pages(file: BinaryIO, column: Column) -> tuple[int, int]:
     """Values and bytes of all pages of a column, as their headers have them. Raises `ValueError` for pages that no writer of ours
     makes."""
-    at, end = column.data_page_offset, column.data_page_offset + column.total_compressed_size
-    values = size = 0
-    while at < end:
+    at, values, size = column.start, 0, 0
+    while at < column.start + column.compressed:
         file.seek(at)
-        data = file.read(_LONGEST_HEADER)
-        page, length = _struct(data, 0)
-        kind, of_data = page.get(1), page.get(5)
-        if kind != _DATA_PAGE or not isinstance(of_data, dict) or of_data.get(2) != _PLAIN:
-            raise ValueError(f"column {column.path_in_schema} has a page of another kind than t1x writes")
-        sizes = [number for number in (page.get(2), page.get(3), of_data.get(1)) if isinstance(number, int) and number >= 0]
-        if len(sizes) < 3:
-            raise ValueError(f"a page of column {column.path_in_schema} doesn't say how large it is")
-        values, size, at = values + sizes[2], size + length + sizes[0], at + length + sizes[1]
+        page, length = read_struct(file.read(_LONGEST_HEADER))
+        of_data = page.get(5)
+        if page.get(1) != _DATA_PAGE or not isinstance(of_data, dict) or of_data.get(2) != _PLAIN:
+            raise ValueError(f"column {column.path} has a page of another kind than t1x writes")
+        uncompressed, compressed, count = (_number(each) for each in (page.get(2), page.get(3), of_data.get(1)))
+        values, size, at = values + count, size + length + uncompressed, at + length + compressed
     return values, size
 
 
-_Fields = dict[int, Any]
-"""Values by field: integers, truth values, and fields of a struct."""
-
-
-def _struct(data: bytes, at: int) -> tuple[_Fields, int]:
-    """A struct of integers and such structs in Thrift's compact protocol, and where it ends."""
-    found: _Fields = {}
-    field = 0
-    while kind := (head := _byte(data, at)) & 15:
-        at += 1
-        if not head >> 4:
-            raise ValueError("a page's header has fields that t1x doesn't write")
-        field += head >> 4
-        if kind in (_TRUE, _FALSE):
-            found[field] = kind == _TRUE
-        elif kind in _INTEGERS:
-            found[field], at = _integer(data, at)
-        elif kind == _STRUCT:
-            found[field], at = _struct(data, at)
-        else:
-            raise ValueError("a page's header has fields that t1x doesn't write")
-    return found, at + 1
-
-
-def _integer(data: bytes, at: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first; even ones count up from 0, odd ones down from -1."""
-    number = shift = 0
-    more = True
-    while more:
-        byte = _byte(data, at)
-        number, shift, at, more = number | (byte & 127) << shift, shift + 7, at + 1, byte > 127
-    return number >> 1 ^ -(number & 1), at
-
-
-def _byte(data: bytes, at: int) -> int:
-    if at >= len(data):
-        raise ValueError("a page's header has no end")
-    return data[at]
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError("a size of it isn't a number from 0 on")
+    return value

@@ -7,14 +7,15 @@ Invariants:
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from t1x.trajectory.storage_bounds import MOST_RECORDS, check_group
+from t1x.trajectory.storage_bounds import MOST_RECORDS, Group, check_group, groups_of
 from t1x.trajectory.storage_folder import batch_file
 from t1x.trajectory.storage_header import KEY, Header, TrialFileError, damaged, unsealed
 from t1x.trajectory.storage_row import from_row
@@ -26,93 +27,103 @@ _MAGIC = b"PAR1"
 """Both ends of a Parquet file."""
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One that is open."""
+
+    path: Path
+    parquet: pq.ParquetFile
+    header: Header
+    groups: Sequence[Group]
+
+    def rows(self, group: int, columns: list[str] | None = None, at: int | None = None) -> list[Row]:
+        """Rows of a group, or the one at a place in it; all columns or these."""
+        with _readable(self.path, f"group {group} of its rows"):
+            check_group(self.path, self.groups[group])
+            table = self.parquet.read_row_group(group, columns)
+            return from_table(table if at is None else table.slice(at, 1))
+
+    def trial(self, index: int, row: Row) -> StoredTrial:
+        where = f"row {index} (trial {row['id']!r})"
+        if checksum(row) != row["checksum"]:
+            raise damaged(self.path, f"{where} has changed since it was written")
+        with _readable(self.path, where):
+            return from_row(row)
+
+
 def read_header(path: Path) -> Header:
     """What a file says of itself. Raises `TrialFileError`, `FileNotFoundError`."""
-    with _opened(path) as (_, header):
-        return header
+    with _opened(path) as file:
+        return file.header
 
 
 def read_trials(path: Path) -> Iterator[StoredTrial]:
     """All trials, in order, one at a time. Raises `TrialFileError`, also after trials that were sound, and `FileNotFoundError`."""
-    with _opened(path) as (file, header):
+    with _opened(path) as file:
         digest, count = hashlib.sha256(), 0
-        for group in range(file.num_row_groups):
-            for row in _rows(path, file, group):
+        for group in range(len(file.groups)):
+            for row in file.rows(group):
                 digest.update(row["checksum"])
-                yield _trial(path, count, row)
+                yield file.trial(count, row)
                 count += 1
-        if digest.hexdigest() != header.digest:
+        if digest.hexdigest() != file.header.digest:
             raise damaged(path, f"its {count} rows aren't those that were written")
 
 
 def read_trial(path: Path, trial_id: str) -> StoredTrial | None:
     """The trial of this id, or None; of the others hardly more than their ids is read. Raises `TrialFileError`,
     `FileNotFoundError`."""
-    with _opened(path) as (file, _):
+    with _opened(path) as file:
         count = 0
-        for group in range(file.num_row_groups):
-            ids = [row["id"] for row in _rows(path, file, group, ["id"])]
+        for group in range(len(file.groups)):
+            ids = [row["id"] for row in file.rows(group, ["id"])]
             if trial_id in ids:
                 at = ids.index(trial_id)
-                return _trial(path, count + at, _rows(path, file, group, at=at)[0])
+                return file.trial(count + at, file.rows(group, at=at)[0])
             count += len(ids)
     return None
 
 
 def read_ids(path: Path) -> list[str]:
     """The ids of all trials, in order. Raises `TrialFileError`, `FileNotFoundError`."""
-    with _opened(path) as (file, _):
-        return [row["id"] for group in range(file.num_row_groups) for row in _rows(path, file, group, ["id"])]
+    with _opened(path) as file:
+        return [row["id"] for group in range(len(file.groups)) for row in file.rows(group, ["id"])]
 
 
 def read_summaries(path: Path) -> list[TrialSummary]:
     """What a list of the trials tells, in order; neither prompts nor routing are read. Raises `TrialFileError`,
     `FileNotFoundError`."""
-    with _opened(path) as (file, _):
-        groups = (_rows(path, file, group, list(SUMMARY_COLUMNS)) for group in range(file.num_row_groups))
+    with _opened(path) as file:
+        groups = (file.rows(group, list(SUMMARY_COLUMNS)) for group in range(len(file.groups)))
         with _readable(path, "its rows"):
             return [summary_of(row) for rows in groups for row in rows]
 
 
-def _trial(path: Path, index: int, row: Row) -> StoredTrial:
-    where = f"row {index} (trial {row['id']!r})"
-    if checksum(row) != row["checksum"]:
-        raise damaged(path, f"{where} has changed since it was written")
-    with _readable(path, where):
-        return from_row(row)
-
-
-def _rows(path: Path, file: pq.ParquetFile, group: int, columns: list[str] | None = None, at: int | None = None) -> list[Row]:
-    """Rows of a group, or the one at a place in it; all columns or these."""
-    with _readable(path, f"group {group} of its rows"):
-        check_group(path, file.metadata, group)
-        table = file.read_row_group(group, columns)
-        return from_table(table if at is None else table.slice(at, 1))
-
-
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, Header]]:
+def _opened(path: Path) -> Iterator[_File]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     if not _is_parquet(path):
         raise TrialFileError(f"{path} isn't a Parquet file of trials; a run's are in its folder `trajectories`")
     with _readable(path, "its end"):
-        file = pq.ParquetFile(path, page_checksum_verification=True)
-    with file:
-        header = unsealed(path, (file.metadata.metadata or {}).get(KEY))
-        if not file.schema_arrow.remove_metadata().equals(SCHEMA):
+        groups = groups_of(path)
+        parquet = pq.ParquetFile(path, page_checksum_verification=True)
+    with parquet:
+        metadata = parquet.metadata
+        header = unsealed(path, (metadata.metadata or {}).get(KEY))
+        if not parquet.schema_arrow.remove_metadata().equals(SCHEMA):
             raise damaged(path, "its columns have changed")
-        if file.metadata.num_rows != header.trials:
-            raise damaged(path, f"it has {file.metadata.num_rows} rows, but not the {header.trials} that were written")
+        if (metadata.num_rows, metadata.num_row_groups) != (header.trials, len(groups)):
+            raise damaged(path, f"it has {metadata.num_rows} rows, but not the {header.trials} that were written")
         if header.trials > MOST_RECORDS:
             raise damaged(path, f"it has {header.trials:,} rows, but at most {MOST_RECORDS:,} are read")
         own = batch_file(path)
         if own and (said := {**own.identity, **header.identity}) != {**said, **own.identity}:
             raise TrialFileError(
-                f"{path} holds the trials of {said['purpose']} batch {said['step']}, not of {own.purpose} batch {own.step}; remove "
+                f"{path} holds the trials of {said['purpose']} batch {said['step']}, not of {own.purpose} batch {own.at}; remove "
                 f"it from there"
             )
-        yield file, header
+        yield _File(path, parquet, header, groups)
 
 
 def _is_parquet(path: Path) -> bool:

@@ -10,10 +10,11 @@ from t1x.trajectory.storage_header import TrialFileError
 from t1x.trajectory.storage_reader import read_header, read_ids
 
 
-def stored_batches(run: Path, step: str | None = None, suite: str | None = None, started: str | None = None) -> list[BatchFile]:
+def stored_batches(run: Path, started: str, step: str | None = None, suite: str | None = None) -> list[BatchFile]:
     """The files of a run's rollout batches in order, or of the passes over a suite; where a step is given (`12`, `warmup-0`,
-    `untrained`, or a file's name) of that alone. `started` is the run's, by which its files are told from another's. Raises
-    `ValueError` where there is none, and where some are another run's."""
+    `untrained`, or a file's name) of that alone. `started` is the run's, by which its files are told from another's: it's the same
+    after the run was renamed or gone on with as another experiment. Raises `ValueError` where there is none, and where some are
+    another run's."""
     files = [file for file in _own_files(run, started) if file.suite == suite]
     if not files:
         raise ValueError(_nothing(run, suite))
@@ -30,12 +31,10 @@ def newest(files: Sequence[BatchFile]) -> list[BatchFile]:
     return [file for file in files if file.moment[:3] == files[-1].moment[:3]]
 
 
-def find_trial(
-    run: Path, trial: str, step: str | None, suite: str | None, started: str | None, warn: Callable[[str], None]
-) -> BatchFile:
+def find_trial(run: Path, started: str, trial: str, step: str | None, suite: str | None, warn: Callable[[str], None]) -> BatchFile:
     """The file that has the trial, of rollouts and evaluations, or of a suite's alone. Raises `ValueError` where there is none or
     several; `warn` is told of files that can't be read, which are passed over."""
-    files = stored_batches(run, step, suite, started) if suite else _own_files(run, started)
+    files = stored_batches(run, started, step, suite) if suite else _own_files(run, started)
     if not files:
         raise ValueError(_nothing(run, None))
     if step is not None and not (files := _at(files, step)):
@@ -65,23 +64,19 @@ def suites_of(run: Path) -> list[str]:
     return sorted({file.suite for file in batch_files(run) if file.suite})
 
 
-def _own_files(run: Path, started: str | None) -> list[BatchFile]:
-    """All, once it's clear that they are the run's: by when it was started, which is the same after it was renamed and when it was
-    gone on with as another experiment."""
-    owners: dict[str, list[BatchFile]] = {}
-    names: dict[str, str] = {}
+def _own_files(run: Path, started: str) -> list[BatchFile]:
+    """All, once it's clear that they are the run's."""
+    others: dict[str, list[BatchFile]] = {}
     for file in (files := batch_files(run)):
         try:
             said = read_header(file.path).identity
         except TrialFileError:  # whoever reads it tells
             continue
-        if "started" in said:
-            owners.setdefault(said["started"], []).append(file)
-            names[said["started"]] = said.get("run", "")
-    if len(owners.keys() | ({started} if started else set())) > 1:
-        others = {each: own for each, own in owners.items() if each != started}
-        listed = "; ".join(f"{told(own)} of {names[each]}" for each, own in others.items())
-        raise ValueError(legible(f"{run / FOLDER} holds trials of other runs ({listed}); remove those that aren't this run's"))
+        if said.get("started", started) != started:
+            others.setdefault(said.get("run", "an unnamed run"), []).append(file)
+    if others:
+        listed = "; ".join(f"{told(own)} of {name}" for name, own in others.items())
+        raise ValueError(legible(f"{run / FOLDER} holds trials of other runs ({listed}); remove those from there"))
     return files
 
 

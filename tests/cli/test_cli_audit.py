@@ -72,7 +72,7 @@ def lines(said):
     return [line.replace(" %", "%").split() or [""] for line in said.splitlines()]
 
 
-def test_a_faithful_run(write, capsys):
+def test_a_faithful_run_passes(write, capsys):
     write({("warmup", 0): [trial("a")], ("train", 1): [trial("b"), trial("c", ("pwd",)), trial("d", ended_by="sandbox_error")]})
     assert main(["audit", "quick-1a-0"]) == 0
     said = capsys.readouterr().out
@@ -124,7 +124,7 @@ def test_all_of_it_fits_into_80_columns_and_no_name_is_cut(write, capsys, monkey
     write({("warmup", 12): [trial("a")], ("train", 123): [broken("b")]})
     counts = {"boundaries": Counter(dict.fromkeys(Boundary, 1234)), "positions": 10**6, "loss_tokens": 10**6}
     every = Audit(own_turn_violations=1, context_differences=1, substituted_rows=2000, **counts)
-    monkeypatch.setattr("t1x.campaign.run_audit.audit", lambda *_: every)
+    monkeypatch.setattr("t1x.campaign.run_audit.audit", lambda *_, **__: every)
     assert main(["audit", "quick-1a-0", "--examples", "0"]) == 1
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
@@ -186,7 +186,45 @@ def test_routing_that_was_not_kept_is_said(write, capsys):
     assert "without routing, which wasn't kept: train-1" in capsys.readouterr().out
 
 
-def test_mistakes(write, capsys):
+def test_trials_of_evaluations_are_audited_by_their_suite_alone(write, capsys):
+    write(
+        {
+            ("train", 1): [trial("a")],
+            ("eval-held_out-greedy", None): [broken("b")],
+            ("eval-held_out-greedy", 4): [trial("c")],
+            ("eval-validation-greedy", 4): [trial("d")],
+        }
+    )
+    assert main(["audit", "quick"]) == 0
+    said = capsys.readouterr().out
+    assert "aren't in it, as nothing is trained on them; --suite: held_out, validation" in " ".join(said.split())
+    assert "eval-" not in said
+    assert main(["audit", "quick", "--suite", "held_out"]) == 1
+    said = capsys.readouterr().out
+    assert [line[0] for line in lines(said)][2:5] == ["eval-held_out-greedy-untrained", "eval-held_out-greedy-4", "all"]
+    assert "b, turn 1: token, 1 position of it" in said
+    assert "aren't in it" not in said
+    assert main(["audit", "quick", "--suite", "held_out", "--step", "4"]) == 0
+
+
+def test_an_ending_that_no_trial_has_is_refused(write, capsys):
+    write({("train", 1): [dataclasses.replace(trial("a"), ended_by="boredom")]})
+    assert main(["audit", "quick"]) == 2
+    assert "train-1.parquet has a trial 'a' that ended by 'boredom', but trials end by done, " in capsys.readouterr().err
+
+
+def test_strange_files_are_told_and_those_of_another_run_refused(write, capsys):
+    folder = write({("train", 1): [trial("a")]})
+    (folder / "trajectories" / "notes.txt").touch()
+    assert main(["audit", "quick"]) == 0
+    assert "trajectories/notes.txt isn't named as a batch or an evaluation is, so it isn't read" in capsys.readouterr().err
+    with TrialWriter(batch_path(folder, "train", 2), {"run": "another", "started": "2.0"}) as writer:
+        writer.add(trial("b"))
+    assert main(["audit", "quick"]) == 2
+    assert "holds trials of other runs (train-2 of another); remove those from there" in capsys.readouterr().err
+
+
+def test_what_can_not_be_audited_is_told(write, capsys):
     folder = write({("train", 2): [trial("a")]})
     assert main(["audit", "slow"]) == 2
     assert "there is no run 'slow' in runs" in capsys.readouterr().err

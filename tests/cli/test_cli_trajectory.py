@@ -342,6 +342,99 @@ def test_a_damaged_batch_is_passed_over_and_told(run: Path, capsys: pytest.Captu
     assert "damaged" in said(capsys, "list", NAME, "--step", "2", code=2)
 
 
+@pytest.fixture
+def evaluated(run: Path) -> Path:
+    """The run with trials of two suites' evaluations."""
+    for purpose, step in (
+        ("eval-held_out-greedy", None),
+        ("eval-held_out-greedy", 12),
+        ("eval-held_out-sampled", 12),
+        ("eval-validation-greedy", 6),
+    ):
+        with TrialWriter(batch_path(run, purpose, step), {"run": NAME, "started": "1.0"}) as writer:
+            writer.add(made(f"{purpose}-{step or 0}-0", TWO))
+    return run
+
+
+def test_trials_of_a_suite_are_listed(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "list", NAME, "--suite", "held_out")
+    assert re.findall(r"^eval-[\w-]+-12-0 ", text, re.M) == ["eval-held_out-greedy-12-0 ", "eval-held_out-sampled-12-0 "]
+    assert "eval-held_out-sampled-12, the newest evaluation: 1 trial, mean reward 0.250, " in text
+    assert text.endswith(
+        "kept: eval-held_out-greedy-untrained, eval-held_out-greedy-12, \neval-held_out-sampled-12\n"
+        "kept evaluations, which --suite lists: validation\n"
+    )
+    for step in ("untrained", "eval-held_out-greedy-untrained"):
+        found = said(capsys, "list", NAME, "--suite", "held_out", "--step", step)
+        assert re.findall(r"^eval-[\w-]+-\d+-0 ", found, re.M) == ["eval-held_out-greedy-0-0 "]
+    assert "kept evaluations, which --suite lists: held_out, validation" in said(capsys, "list", NAME)
+    assert "eval-" not in said(capsys, "list", NAME, "--step", "12").partition("kept")[0]
+    assert "has kept no evaluation of held_out at 6; it has eval-held_out-greedy-untrained, " in said(
+        capsys, "list", NAME, "--suite", "held_out", "--step", "6", code=2
+    )
+    wrong = said(capsys, "list", NAME, "--suite", "heldout", code=2)
+    assert "has kept no trials of a suite 'heldout'; did you mean 'held_out'?; it has held_out, validation" in wrong
+
+
+def test_a_trial_of_an_evaluation_is_shown(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for trial, words, file in (
+        ("eval-held_out-sampled-12-0", (), "eval-held_out-sampled-12"),
+        ("eval-held_out-greedy-12-0", ("--step", "12"), "eval-held_out-greedy-12"),
+        ("eval-held_out-greedy-0-0", ("--suite", "held_out", "--step", "untrained"), "eval-held_out-greedy-untrained"),
+    ):
+        text = " ".join(said(capsys, "show", NAME, trial, *words).split())
+        assert text.startswith(f"trial {trial}, of {NAME}, {file} task ")
+    wrong = said(capsys, "show", NAME, "eval-held_out-greedy-12-1", code=2)
+    assert "did you mean 'eval-held_out-greedy-12-0'?" in wrong
+    assert "--suite NAME` shows those there are" in wrong
+
+
+def test_the_untrained_policy_and_the_start_are_told_apart(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with TrialWriter(batch_path(evaluated, "eval-held_out-greedy", 0), {}) as writer:
+        writer.add(made("eval-held_out-greedy-0-0", TWO))
+    wrong = said(capsys, "show", NAME, "eval-held_out-greedy-0-0", code=2)
+    assert "eval-held_out-greedy-untrained, eval-held_out-greedy-0; --step chooses one" in wrong
+    for step in ("untrained", "0"):
+        text = said(capsys, "show", NAME, "eval-held_out-greedy-0-0", "--step", step)
+        assert f", eval-held_out-greedy-{step} task " in " ".join(text.split())
+
+
+def test_a_run_that_trained_nothing_says_what_it_has(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (evaluated / "trajectories").glob("[tw]*"):
+        file.unlink()
+    assert "has kept no trials; StoredTrajectories says which are kept (every = 0: none); of evaluations it has held_out, " in said(
+        capsys, "list", NAME, code=2
+    )
+
+
+def test_strange_files_among_the_trials_are_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "trajectories" / "train-12 (copy)\x1b.parquet").write_bytes(batch_path(run, "train", 12).read_bytes())
+    for words in (("list", NAME), ("show", NAME, "train-12-0")):
+        assert main(["trajectory", *words]) == 0
+        assert re.search(
+            r"note: .*/trajectories/train-12 \(copy\)\^\[.parquet isn't named as a batch or an evaluation is, so",
+            capsys.readouterr().err,
+        )
+
+
+def test_files_of_another_run_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (run / "trajectories").iterdir():
+        file.unlink()
+    with TrialWriter(batch_path(run, "train", 1), {"run": "another", "started": "2.0"}) as writer:
+        writer.add(made("a", TWO))
+    for words in (("list", NAME), ("show", NAME, "a")):
+        assert "holds trials of other runs (train-1 of another); remove those from there" in said(capsys, *words, code=2)
+
+
+def test_an_ending_that_no_trial_has_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with TrialWriter(batch_path(run, "train", 13), {}) as writer:
+        writer.add(replace(made("a", TWO), ended_by="boredom"))
+    for words in (("list", NAME), ("show", NAME, "a")):
+        wrong = said(capsys, *words, code=2)
+        assert "train-13.parquet has a trial 'a' that ended by 'boredom', but trials end by done, turn_limit, " in wrong
+        assert "so read it with that, or remove it from there" in wrong
+
+
 def test_a_policys_own_choice_is_compared(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import torch
 

@@ -1,5 +1,8 @@
 """Files whose rows claim to be huge are refused before they take memory, however small they are on disk."""
 
+import re
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,14 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from promises import promise
 from stored_trials import crafted, trial
 
 from t1x.trajectory import storage_bounds, storage_reader, storage_writer
+from t1x.trajectory.storage_bounds import groups_of
 from t1x.trajectory.storage_header import TrialFileError
-from t1x.trajectory.storage_reader import read_ids, read_summaries, read_trial, read_trials
+from t1x.trajectory.storage_reader import read_header, read_ids, read_summaries, read_trial, read_trials
+from t1x.trajectory.storage_thrift import read_integer, read_struct
 from t1x.trajectory.storage_writer import TrialWriter
 
-BOMB = 32_000_000
+BOMB = 8_000_000
 """Bytes of zeros, which are a few thousand on disk."""
 READERS = (lambda path: list(read_trials(path)), read_ids, read_summaries, lambda path: read_trial(path, "trial-0"))
 
@@ -87,7 +95,7 @@ def test_a_group_that_is_too_large_is_refused(bomb: Path, monkeypatch: pytest.Mo
         list(read_trials(bomb))
     assert peak.arrow > BOMB, "without a bound it is read"
     monkeypatch.setattr(storage_bounds, "LARGEST", BOMB)
-    refused(bomb, r"group 0 of its rows can't be read \(it has 32,00\d,\d{3} bytes, but at most 32,000,000 are read\)")
+    refused(bomb, r"group 0 of its rows can't be read \(it has 8,00\d,\d{3} bytes, but at most 8,000,000 are read\)")
 
 
 def test_a_file_whose_end_says_less_than_its_pages_is_refused(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,11 +120,15 @@ def test_pages_that_say_what_is_not_so_are_refused(bomb: Path) -> None:
     header = bomb.read_bytes()[column.data_page_offset :][:30]
     for name, wrong, said in (
         ("kind", b"\x15\x04" + header[2:], "a page of another kind"),
-        ("more", header.replace(varint(column.num_values), varint(column.num_values + 50), 1), "larger or smaller"),
-        ("below", b"\x15\x00\x15" + bytes([header[3] | 1]) + header[4:], "doesn't say how large"),
-        ("list", b"\x19" + header[1:], "fields that t1x doesn't write"),
-        ("long", b"\x05" + header[1:], "fields that t1x doesn't write"),
-        ("endless", b"\x15" + b"\xff" * 127, "has no end"),
+        (
+            "more",
+            header.replace(b"\x1c\x15" + varint(column.num_values), b"\x1c\x15" + varint(column.num_values + 50)),
+            "larger or smaller",
+        ),
+        ("below", b"\x15\x00\x15" + bytes([header[3] | 1]) + header[4:], "a size of it isn't a number from 0 on"),
+        ("list", b"\x19" + header[1:], "a page of another kind"),
+        ("long", b"\x05" + header[1:], "a page of another kind"),
+        ("endless", b"\x15" + b"\xff" * 127, "longer than 64 bits"),
     ):
         path = rewritten(
             bomb, f"{name}.parquet", lambda pages, wrong=wrong: wrong + pages[len(wrong) :], lambda each: each.data_page_offset
@@ -234,5 +246,75 @@ def test_what_could_not_be_read_is_not_written(
 
 def test_a_varint_is_read_as_thrift_writes_it() -> None:
     for number in (0, 1, 63, 64, 8191, 8192, BOMB, 2**31 - 1):
-        assert storage_bounds._integer(varint(number) + b"\xff", 0) == (number, len(varint(number)))
-    assert storage_bounds._integer(b"\x01", 0) == (-1, 1)
+        assert read_integer(varint(number) + b"\xff", 0) == (number, len(varint(number)))
+    assert read_integer(b"\x01", 0) == (-1, 1)
+
+
+def test_the_end_of_a_file_says_what_arrow_reads_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_writer, "GROUP", 1)
+    with TrialWriter(path := tmp_path / "groups.parquet", {}) as writer:
+        for seed in range(3):
+            writer.add(trial(seed))
+    metadata, groups = pq.read_metadata(path), groups_of(path)
+    assert len(groups) == metadata.num_row_groups == 3
+    for index, group in enumerate(groups):
+        arrow = metadata.row_group(index)
+        assert group.rows == arrow.num_rows
+        for at, column in enumerate(group.columns):
+            same = arrow.column(at)
+            assert (column.path, column.text) == (same.path_in_schema, same.physical_type == "BYTE_ARRAY")
+            assert (column.values, column.bytes) == (same.num_values, same.total_uncompressed_size)
+            assert (column.compressed, column.start) == (same.total_compressed_size, same.data_page_offset)
+
+
+@promise
+@given(data=st.binary(max_size=300))
+def test_any_bytes_are_a_struct_or_refused(data: bytes) -> None:
+    try:
+        found, end = read_struct(data)
+    except ValueError:
+        return
+    assert 0 < end <= len(data)
+    assert all(isinstance(field, int) for field in found)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x1c" * 5000, b"\x19" * 5000, b"\x15" + b"\xff" * 5000, b"\x19\xf5\xff\xff\xff\xff\x7f", b"\x18\xff\x7f", b"\x1b\x00"],
+)
+def test_structs_without_an_end_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no end|too deep|longer than 64 bits|kind \d+ isn't known"):
+        read_struct(data)
+
+
+def test_an_end_that_contradicts_itself_does_not_end_the_process(tmp_path: Path) -> None:
+    """Arrow ends it where a column's histogram of levels, a list of 2 numbers, says that it has 6."""
+    path = crafted(tmp_path / "a.parquet", lambda row: None)
+    data = path.read_bytes()
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    places = [found.start() + 1 for found in re.finditer(rb"[\x19\x29]\x26", data) if found.start() > end]
+    assert len(places) > 20
+    code = f"""
+from pathlib import Path
+from t1x.trajectory.storage_header import TrialFileError
+from t1x.trajectory.storage_reader import read_trials
+data, path = bytearray(Path({str(path)!r}).read_bytes()), Path({str(tmp_path / "b.parquet")!r})
+for at in {places}:
+    data[at] ^= 64
+    path.write_bytes(data)
+    data[at] ^= 64
+    try:
+        list(read_trials(path))
+    except TrialFileError:
+        pass
+print("lives")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("lives\n", 0), done.stderr
+
+
+def test_an_end_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = crafted(tmp_path / "end.parquet", lambda row: None)
+    monkeypatch.setattr(storage_bounds, "LARGEST_END", 1000)
+    with pytest.raises(TrialFileError, match=r"its end can't be read \(its end has [\d,]+ bytes, but at most 1,000 are read\)"):
+        read_header(path)

@@ -287,7 +287,7 @@ def test_a_file_under_another_batchs_name_is_refused_and_the_others_are_read(run
         ):
             read(two)
     warnings: list[str] = []
-    assert find_trial(run, "trial-1", None, None, None, warnings.append).path == one
+    assert find_trial(run, "1.5", "trial-1", None, None, warnings.append).path == one
     assert len(warnings) == 1
     elsewhere = tmp_path / "train-2.parquet"
     elsewhere.write_bytes(one.read_bytes())
@@ -297,25 +297,18 @@ def test_a_file_under_another_batchs_name_is_refused_and_the_others_are_read(run
 def test_files_of_other_runs_are_refused(run: Path, tmp_path: Path) -> None:
     other = batches(tmp_path / "other", "2.5")
     batch_path(run, "train", 2).write_bytes(batch_path(other, "train", 2).read_bytes())
-    with pytest.raises(ValueError, match=r"mine/trajectories holds trials of other runs \(train-2 of other\); remove those that"):
-        stored_batches(run, started="1.5")
-    with pytest.raises(ValueError, match=r"\(train-1, train-3 of mine; train-2 of other\)"):
-        stored_batches(run)
+    with pytest.raises(ValueError, match=r"mine/trajectories holds trials of other runs \(train-2 of other\); remove those from"):
+        stored_batches(run, "1.5")
     batch_path(run, "train", 2).unlink()
     renamed = run.rename(tmp_path / "renamed")
     batch_path(renamed, "train", 3).write_bytes(b"damaged")
-    assert [file.name for file in stored_batches(renamed, started="1.5")] == ["train-1", "train-3"]
+    assert [file.name for file in stored_batches(renamed, "1.5")] == ["train-1", "train-3"]
 
 
 def test_a_run_that_has_files_of_another_one_only_is_told(run: Path) -> None:
-    said = (
-        r"mine/trajectories holds trials of other runs \(train-1, train-2, train-3 of mine\); remove those that aren't this run's"
-    )
-    for search in (
-        lambda: stored_batches(run, started="9.5"),
-        lambda: find_trial(run, "trial-1", None, None, "9.5", lambda _: None),
-    ):
-        with pytest.raises(ValueError, match=said):
+    searches = (lambda: stored_batches(run, "9.5"), lambda: find_trial(run, "9.5", "trial-1", None, None, lambda _: None))
+    for search in searches:
+        with pytest.raises(ValueError, match=r"holds trials of other runs \(train-1, train-2, train-3 of mine\); remove those"):
             search()
 
 
