@@ -21,6 +21,7 @@ from t1x.model.transformer import MoeTransformer
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.storage_folder import batch_files
 from t1x.trajectory.storage_reader import read_header, read_trials
 from t1x.trajectory.storage_search import stored_batches
 
@@ -51,10 +52,10 @@ class GapSource:
     def stored(
         self, step: str | None, file: Path | None, limit: int | None, warn: Callable[[str], None]
     ) -> tuple[Weights, Trials, Origin]:
-        """At most `limit` stored trials, of a file, of a batch of the run (see `stored_batches`) or of any batch; the weights that
-        go with them, and where they're from: see `matched`. Raises `ValueError` where there are none."""
+        """At most `limit` stored trials, of a file, of a batch of the run (see `stored_batches`) or of whatever it has kept; the
+        weights that go with them, and where they're from: see `matched`. Raises `ValueError` where there are none."""
         of_run = file is None or self._of_run(read_header(file).identity)
-        chosen = matched(self.weights, [file] if file else self._batches(step), of_run, warn)
+        chosen = matched(self.weights, [file] if file else self._files(step), of_run, self.campaign.temperature, warn)
         wanted = (trial for trial in read_trials(chosen.path) if trial.id in chosen.ids)
         trials = {trial.id: trial.turns for trial in islice(wanted, limit)}
         return chosen.weights, trials, self._origin(chosen, trials)
@@ -79,17 +80,20 @@ class GapSource:
         told = f"{len(trials)} stored trials of {chosen.path}"
         return Origin(told, identity.get("run", ""), tuple(sorted(versions)), name, note)
 
-    def _batches(self, step: str | None) -> list[Path]:
-        """The newest first."""
-        if self.weights.run is None:
+    def _files(self, step: str | None) -> list[Path]:
+        """Of the run's trials, the newest first: a batch, or all batches and passes over suites but those of the untrained policy,
+        which no checkpoint has."""
+        if (own := self.weights.run) is None:
             raise ValueError(
                 f"{self.weights.policy} lies in no run, so it has no stored trials; name a file of them, or --sample N"
             )
         try:
-            own = self.weights.run
-            return [batch.path for batch in reversed(stored_batches(own.folder, str(own.started), step))]
+            files = stored_batches(own.folder, step=step, started=str(own.started))
         except ValueError as error:
             raise ValueError(f"{error}; --sample N runs new ones") from error
+        if step is None:
+            files = [file for file in batch_files(own.folder) if file.step is not None]
+        return [file.path for file in reversed(files)]
 
     async def sampled(
         self, policy: MoeTransformer, tokenizer: ChatTokenizer, count: int, progress: ProgressReport

@@ -47,8 +47,9 @@ def gap(
     all cells are of the same ids, and differences are paired. It also tells which experts flip and how well the router's margin
     foretells that.
 
-    Taken are stored trials that the weights sampled, the newest ones. Where none of a run's newest weights are kept, it's the
-    newest trials whose sampler is kept, with its weights; a checkpoint that is named is measured on the trials of others then.
+    Taken are the newest stored trials that the weights sampled, in training or in an evaluation at its temperature. Where a run's
+    newest weights have none, it's the newest trials whose sampler is kept, with its weights; a checkpoint that is named is
+    measured on the trials of others then.
 
     \b
     Examples:

@@ -52,7 +52,7 @@ def run(tmp_path: Path) -> Path:
 def found(given: Path, *paths: Path, of_run: bool = True, warnings: list[str] | None = None) -> tuple[str, str, list[str]]:
     """Which checkpoint, file and trials."""
     said: list[str] = []
-    match: Matched = matched(find_weights(str(given), Path()), paths, of_run, said.append)
+    match: Matched = matched(find_weights(str(given), Path()), paths, of_run, 1.0, said.append)
     assert said == (warnings or [])
     return match.weights.policy.parent.name, match.path.stem, sorted(match.ids)
 
@@ -94,6 +94,15 @@ def test_trials_that_give_no_gap_are_passed_over(run: Path, tmp_path: Path) -> N
         found(run, greedy)
 
 
+def test_a_suites_other_temperature_is_measured_only_where_its_file_is_named(run: Path, tmp_path: Path) -> None:
+    cold = write(tmp_path / "cold.parquet", trial("a", [3], temperature=0.1))
+    old = write(tmp_path / "old.parquet", trial("b", [2]))
+    assert found(run, cold, old) == ("step-2", "old", ["b"])
+    assert found(run, cold) == ("step-3", "cold", ["a"])
+    with pytest.raises(ValueError, match="holds no trial that sampled a token at a temperature of 1;"):
+        found(run, cold, cold)
+
+
 def test_a_file_that_can_not_be_read_is_passed_over_with_a_warning_unless_it_is_the_only_one(run: Path, tmp_path: Path) -> None:
     sound = write(tmp_path / "sound.parquet", trial("a", [3]))
     damaged = tmp_path / "damaged.parquet"
@@ -105,4 +114,4 @@ def test_a_file_that_can_not_be_read_is_passed_over_with_a_warning_unless_it_is_
 
 def test_weights_of_no_run_are_measured_on_what_is_given(tmp_path: Path) -> None:
     path = write(tmp_path / "any.parquet", trial("a", [3]), trial("b", [2]))
-    assert matched(Weights(tmp_path, None), [path], True, print).ids == {"a", "b"}
+    assert matched(Weights(tmp_path, None), [path], True, 1.0, print).ids == {"a", "b"}

@@ -115,6 +115,28 @@ def test_the_newest_stored_trials_of_a_run_and_what_sampled_them_and_all_numbers
         assert (tmp_path / "found" / "gap" / name).stat().st_size > 10_000
 
 
+def test_the_newest_weights_are_measured_on_what_they_sampled_in_an_evaluation(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "runs" / "toy-1a-0"
+    run.mkdir(parents=True)
+    for name in ("checkpoints", "config.gin", "run.json"):
+        (run / name).symlink_to(runs / "toy-1a-0" / name)
+    shutil.copytree(runs / "toy-1a-0" / "trajectories", run / "trajectories")
+    for name, version in (("eval-held_out-sampled-2", 2), ("eval-held_out-sampled-untrained", 2)):
+        with TrialWriter(run / "trajectories" / f"{name}.parquet", {}) as writer:
+            for trial in read_trials(run / "trajectories" / "train-1.parquet"):
+                turns = tuple(replace(turn, completion=replace(turn.completion, version=version)) for turn in trial.turns)
+                writer.add(replace(trial, turns=turns))
+    assert main(["gap", str(run), "--limit", "2"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"weights: {run}/checkpoints/step-2/policy\ntrials: 2 stored trials of {run}/trajectories/eval-held_out-sampled-2" in said
+    )
+    assert "version 2; measured with step-2 of toy-1a-0\n" in said
+    assert "note:" not in said
+
+
 def test_other_trials_by_step_by_file_and_only_some(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start, first = str(runs / "toy-1a-0" / "checkpoints" / "start"), str(runs / "toy-1a-0" / "trajectories" / "train-1.parquet")
     for words in (["--step", "1", "--limit", "2"], ["--trajectories", first, "--limit", "2"]):
