@@ -156,14 +156,13 @@ def test_who_sampled_the_trials_is_told_and_a_note_where_it_was_another_policy(
             for trial in read_trials(first):
                 writer.add(trial)
 
-    def told(checkpoint: str, file: str) -> str:
-        shutil.rmtree("out", ignore_errors=True)
+    def told(checkpoint: str, file: str, *words: str) -> str:
         given = str(runs / "toy-1a-0" / "checkpoints" / checkpoint)
-        assert main(["gap", given, "--trajectories", file, "--limit", "1", "--out", "out"]) == 0
+        assert main(["gap", given, "--trajectories", file, "--limit", "1", *words]) == 0
         return " ".join(capsys.readouterr().out.split())
 
     assert "note:" not in told("start", "own.parquet")
-    said = told("step-2", "own.parquet")
+    said = told("step-2", "own.parquet", "--out", "out")
     assert "sampled by toy-1a-0, version 0; measured with step-2 of toy-1a-0" in said
     assert "note: step-2 of toy-1a-0 has version 2, which didn't sample these trials; the gap is that of this policy on ids" in said
     found = json.loads(Path("out/gap.json").read_text())
