@@ -7,6 +7,8 @@ Unjudged remains what takes a tokenizer:
   a visible character. Which id ends an answer is known where the engine says that it stopped there;
 - whether a rendered answer has the text of the ids that were sampled. The text before it is compared;
 - whether what an edge leaves out of p_i is what the template ends every prompt with;
+- whether an answer that comes back without its end is an edge rather than the same text in other ids, where that end may begin
+  within a character.
 """
 
 from collections.abc import Iterator

@@ -99,6 +99,26 @@ FAULTS = (
         ),
     ),
     Fault(
+        "an auditor that takes any edge",
+        "trajectory/audit_relation.py",
+        """return f"its prompt doesn't repeat turn {before.index} id by id\"""",
+        'return ""',
+        (
+            RULES,
+            "tests/trajectory/test_audit_relation.py::test_a_label_is_the_relation_of_the_ids_where_texts_were_rendered",
+        ),
+    ),
+    Fault(
+        "context that isn't audited behind a turn that sampled nothing",
+        "trajectory/audit_relation.py",
+        "at = _id_at(turn, answer[label is Boundary.RETOKENIZED])",
+        "at = None",
+        (
+            "tests/trajectory/test_audit_relation.py::"
+            "test_around_a_turn_that_sampled_nothing_and_comes_back_in_other_ids_context_is_audited",
+        ),
+    ),
+    Fault(
         "an edge that is called the same text in other ids",
         "trajectory/boundary.py",
         "return Edit(Boundary.EDGE, follow + skipped",
