@@ -80,7 +80,7 @@ def mounts_naming(root: Path) -> list[str]:
     return found
 
 
-def wait_until_nothing_is_left(folders: list[Path], sandboxes: Path, leader: int, seconds: float = 10) -> None:
+def wait_until_nothing_is_left(folders: list[Path], sandboxes: Path, leader: int, seconds: float = 60) -> None:
     """Fails where, after so many seconds, a process of the session lives, one that names a folder does, or a sandbox is there."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and _left(folders, sandboxes, leader):

@@ -60,7 +60,7 @@ def test_a_check_that_is_stopped_leaves_nothing_behind_and_goes_on(kind, pool, s
     with start(pool, sandboxes) as first:
         wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") == TASKS, "all but the last task are done")
         first.send_signal(kind)
-        said = first.communicate(timeout=60)[0]
+        said = first.communicate(timeout=240)[0]
     assert first.returncode == (130 if kind == signal.SIGINT else -signal.SIGKILL)
     if kind == signal.SIGINT:
         assert f"{TASKS - 1} of {TASKS} tasks are done and kept" in said
@@ -72,7 +72,7 @@ def test_a_check_that_is_stopped_leaves_nothing_behind_and_goes_on(kind, pool, s
     with journal.open("ab") as torn:
         torn.write(b'{"name": "task-5", "entry": {"sha2')
     with start(pool, sandboxes) as second:
-        said = second.communicate(timeout=60)[0]
+        said = second.communicate(timeout=240)[0]
     assert second.returncode == 0, said
     assert f"{TASKS - 1} of {TASKS} tasks were checked before" in said
     assert "1 run in" in said
@@ -87,8 +87,8 @@ def test_a_second_check_of_the_same_pool_is_refused(pool, sandboxes):
     with start(pool, sandboxes) as first:
         wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") == TASKS, "all but the last task are done")
         with start(pool, sandboxes) as second:
-            assert "another check of this pool is running" in second.communicate(timeout=60)[0]
+            assert "another check of this pool is running" in second.communicate(timeout=240)[0]
         assert second.returncode == 2
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=60)
+        first.communicate(timeout=240)
     wait_for(lambda: not list(sandboxes.glob("t1x-sandboxes-*")), "the sandboxes are gone")

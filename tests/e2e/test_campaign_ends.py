@@ -55,7 +55,7 @@ def test_an_interrupted_run_leaves_nothing(folders: tuple[Path, Path], number: i
             if said in line:
                 break
         process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
     assert "stopped:" in output
     assert ". Run the same command with --resume to go on." in output
@@ -77,7 +77,7 @@ def test_a_task_without_tests_is_named_before_anything_starts(folders: tuple[Pat
     (script,) = sorted(pool.glob("*/tests/test.sh"))[2:3]
     script.unlink()
     with start(command_line(runs, sandboxes, "Campaign.pool = @FolderPool()", f"FolderPool.path = '{pool}'")) as process:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=240)
     assert process.returncode == 2, errors
     assert str(script.parent.parent) in errors
     assert "test.sh" in errors
@@ -123,7 +123,7 @@ def test_a_verifier_that_never_judges_fails_the_run_and_says_why(
 def test_a_host_without_bubblewrap_is_told_what_to_install(folders: tuple[Path, Path], tmp_path: Path) -> None:
     runs, sandboxes = folders
     with start(command_line(runs, sandboxes), env={"PATH": str(tmp_path), "HOME": str(tmp_path)}) as process:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=240)
     assert process.returncode == 3, errors
     assert "bubblewrap" in errors
     assert "Traceback" not in errors
@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_written_is_named(folders: tuple[Path, Path], tm
     _, sandboxes = folders
     (tmp_path / "file").write_text("")
     with start(command_line(tmp_path / "file" / "runs", sandboxes)) as process:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=240)
     assert process.returncode == 2, errors
     assert str(tmp_path / "file" / "runs") in errors
     assert "Traceback" not in errors

@@ -194,7 +194,7 @@ def test_one_cells_end_stops_no_other_and_is_retried(grid: Grid) -> None:
     process = grid.start()
     try:
         os.kill(grid.running("scratch", process).pid, signal.SIGKILL)  # as the system does where memory runs out
-        output, errors = process.communicate(timeout=100)
+        output, errors = process.communicate(timeout=240)
     finally:
         process.kill()
     assert process.returncode == 1, errors
@@ -224,7 +224,7 @@ def test_ctrl_c_ends_every_cell_and_waits_for_it(grid: Grid) -> None:
     try:
         cells = [grid.running(level, process) for level in ("dense", "binary")]
         os.kill(process.pid, signal.SIGINT)
-        output, errors = process.communicate(timeout=100)
+        output, errors = process.communicate(timeout=240)
     finally:
         process.kill()
     assert process.returncode == 130, errors

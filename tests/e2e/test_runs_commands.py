@@ -118,7 +118,7 @@ def test_a_run_is_stopped_in_order_and_then_removed(folder: Path, capfd: pytest.
         assert "is running (process" in capfd.readouterr().err
         assert main(["runs", "stop", "long", "--runs", str(runs)]) == 0
         process.stdout.read()
-        assert process.wait(30) == 130
+        assert process.wait(240) == 130
     finally:
         process.kill()
     (run,) = (each for each in t1x.runs(runs) if each.name == "long")

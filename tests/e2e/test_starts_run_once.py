@@ -117,7 +117,7 @@ def test_an_interrupted_start_leaves_nothing_to_go_on_with(tmp_path: Path, place
             if "critic warm-up 1/20" in line:
                 break
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
     (killed,) = t1x.runs(tmp_path / "runs")
     assert (killed.name, killed.status) == ("first", Status.KILLED)

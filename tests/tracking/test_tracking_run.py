@@ -155,7 +155,7 @@ def test_killed_by_a_signal(runs, code, number, tmp_path):
         run_id = process.stdout.readline().strip()
         time.sleep(0.2)  # into the sleep
         process.send_signal(number)
-        _, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=240)
     assert "KeyboardInterrupt" in stderr.splitlines()[-1]
     stored = client(runs).get_run(run_id)
     assert stored.info.status == "KILLED"
@@ -244,7 +244,7 @@ def test_runs_that_start_together_in_a_new_folder(tmp_path):
     commands = [[sys.executable, "-c", code, tmp_path / name] for name in "ab"]
     with child(commands[0], **pipes) as one, child(commands[1], **pipes) as other:
         for process in (one, other):
-            run_id, stderr = process.communicate(timeout=60)
+            run_id, stderr = process.communicate(timeout=240)
             assert stderr == ""
             assert client(tmp_path).get_run(run_id.strip()).info.status == "FINISHED"
 
