@@ -78,12 +78,16 @@ def undivided(trial: StoredTrial) -> str:
     return "what its turns captured, since its streams can't be divided among them; `t1x audit` tells where they differ"
 
 
+def turn_facts(shown: ShownTurn) -> list[str]:
+    """What is told of a turn beside its number: its boundary first, if any."""
+    done = shown.turn.completion
+    case = [str(shown.boundary)] if shown.boundary else []
+    return [*case, f"version {done.version}", f"temperature {shown.turn.temperature:g}", ENDED[done.finish_reason]]
+
+
 def turn_title(shown: ShownTurn) -> str:
     """A turn's first line."""
-    done = shown.turn.completion
-    case = f"{shown.boundary}, " if shown.boundary else ""
-    ended = ENDED[done.finish_reason]
-    return f"turn {shown.turn.index}: {case}version {done.version}, temperature {shown.turn.temperature:g}, {ended}"
+    return f"turn {shown.turn.index}: {', '.join(turn_facts(shown))}"
 
 
 def context_title(shown: ShownTurn) -> str:

@@ -1,6 +1,8 @@
 """`t1x trajectory`, as a user gives it; what it reads is tested in tests/trajectory."""
 
+import base64
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -231,6 +233,10 @@ class Page(HTMLParser):
         self.attributes: list[tuple[str, str | None]] = []
         self.open: list[str] = []
         self.blocks: list[str] = []
+        self.data: list[dict[str, str]] = []
+        """Of each block: what the script reads of its tokens."""
+        self.tokens: list[list[dict[str, str]]] = []
+        """Of each block, the attributes of its tokens."""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -238,6 +244,10 @@ class Page(HTMLParser):
         self.attributes += attrs
         if tag == "pre":
             self.blocks.append("")
+            self.data.append({name: value or "" for name, value in attrs})
+            self.tokens.append([])
+        if tag == "i" and "pre" in self.open:
+            self.tokens[-1].append({name: value or "" for name, value in attrs})
         if tag != "meta":
             self.open.append(tag)
 
@@ -248,6 +258,22 @@ class Page(HTMLParser):
         if "pre" in self.open:
             self.blocks[-1] += data
 
+    def numbers(self, name: str) -> list[str]:
+        """Of all tokens in order; empty for those that have none."""
+        found: list[str] = []
+        for data, tokens in zip(self.data, self.tokens, strict=True):
+            found += data[f"data-{name}"].split(" ") if f"data-{name}" in data else [""] * len(tokens)
+        return found
+
+    def experts(self) -> list[list[list[int]]]:
+        """[layers][k] of all tokens that have some, in order."""
+        found = []
+        for data in self.data:
+            layers, k, size = map(int, data.get("data-shape", "1 1 1").split())
+            raw = np.frombuffer(base64.b64decode(data.get("data-experts", "")), {1: "<u1", 2: "<u2"}[size])
+            found += raw.reshape(-1, layers, k).tolist()
+        return found
+
 
 def test_the_page_is_whole_and_harmless(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "show", NAME, "train-12-0", "--html", "trial.html") == "trial.html written\n"
@@ -256,34 +282,68 @@ def test_the_page_is_whole_and_harmless(run: Path, capsys: pytest.CaptureFixture
     assert page.open == []
     assert page.tags["script"] == 1, "its own"
     tokens = made("a", TWO).trajectories[0].token_ids
-    assert page.tags["i"] == len(tokens) + 5, "a token each, and the legend's"
+    assert sum(map(len, page.tokens)) == len(tokens)
+    assert page.tags["i"] == len(tokens) + 7, "a token each, and the legend's"
     assert page.blocks[0] == "sort the lines of a file"
-    assert any("placeholder: put in by the harness" in (value or "") for name, value in page.attributes if name == "title")
     assert page.blocks[2] == "^[[31mred^G </pre><script>alert('x')</script> [bold]b[/bold] <U+202E>back & \"quoted\""
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
-    assert {name for name, _ in page.attributes} <= {
-        "lang",
-        "charset",
-        "http-equiv",
-        "content",
-        "name",
-        "class",
-        "title",
-        "open",
-        "id",
-    }
+    allowed = "lang charset http-equiv content name class title open id href tabindex aria-label role hidden"
+    data = "data-ids data-logprobs data-equal data-shape data-experts data-name"
+    assert {name for name, _ in page.attributes} <= {*allowed.split(), *data.split()}
+    assert all(value == f"#t{number}" for number, value in enumerate(value for name, value in page.attributes if name == "href"))
     assert not re.search(
         r"https?:|//|url\(|@import|src=", text.replace("default-src", "").replace("style-src", "").replace("script-src", "")
     )
-    titles = [value for name, value in page.attributes if name == "title"]
-    assert len(titles) == len(tokens)
-    assert "experts substituted" in titles[1]
-    assert [title.count("experts by layer 0: 1 4") for title in titles] == [1] * (len(tokens) - 1) + [0], "the last has no row"
-    end = len(made("a", TWO[:1]).trajectories[0].token_ids) - 1
-    assert [f"experts {share}" in titles[end - 3 + i] for i, share in enumerate(("50 % equal", "100 % equal", "100 % equal"))] == [
-        True
-    ] * 3
-    assert "log-probability -3.0000" in titles[len(bundled().encode(TWO[0][0]))]
+
+
+def test_the_page_has_of_each_token_what_was_captured(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "show", NAME, "train-12-0", "--html", "trial.html")
+    page, stream = Page(Path("trial.html").read_text(encoding="utf-8")), made("a", TWO).trajectories[0]
+    assert page.numbers("ids") == [str(each) for each in stream.token_ids]
+    told = [f"{each:.4f}" if loss else "" for each, loss in zip(stream.logprobs, stream.loss_mask, strict=True)]
+    assert page.numbers("logprobs") == told
+    assert page.experts() == stream.routed_experts.tolist()
+    marks = [token.get("class", "").split() for tokens in page.tokens for token in tokens]
+    shades = [f"p{sum(math.exp(float(each)) < edge for edge in (0.9, 0.6, 0.3, 0.1))}" if each else "" for each in told]
+    assert [next((mark for mark in each if mark.startswith("p")), "") for each in marks] == shades
+    assert [index for index, each in enumerate(marks) if "r" in each] == list(stream.substituted_rows)
+    first = len(bundled().encode(TWO[0][0])) + len(bundled().encode(TWO[0][1]))
+    assert [index for index, each in enumerate(marks) if "h" in each] == [first], "its second turn has one placeholder id"
+    equal = page.numbers("equal")
+    assert {index: share for index, share in enumerate(equal) if share} == {first - 4: "50", first - 3: "100", first - 2: "100"}
+
+
+def test_turns_can_be_reached_by_keys_and_links(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "show", NAME, "train-12-2", "--html", "trial.html")
+    page = Page(Path("trial.html").read_text(encoding="utf-8"))
+    links = [value for name, value in page.attributes if name == "href"]
+    assert links == [f"#t{number}" for number in range(30)]
+    assert [value for name, value in page.attributes if name == "id" and value != "tip"] == [each[1:] for each in links]
+    assert all(data["tabindex"] == "0" for data in page.data)
+
+
+def test_a_page_of_many_tokens_is_cut(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [len(turn.prompt_ids) for turn in made("a", [("a" * 3000, "b" * 400)] * 2).turns]
+    monkeypatch.setattr("t1x.cli.trajectory_page.MOST_TOKENS", 1000)
+    said(capsys, "show", NAME, "train-12-2", "--html", "trial.html")
+    text = Path("trial.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert "<dt>long prompts</dt><dd>cut: a page has at most 1,000 tokens</dd>" in text
+    assert f"… {whole[0] - 600:,} ids left out …" in text
+    assert text.count("ids left out") == 30
+    assert [len(tokens) for tokens in page.tokens[:2]] == [400, 200]
+    assert page.numbers("ids")[:600] == [
+        str(each) for each in np.r_[bundled().encode("a" * 3000)[:400], bundled().encode("a" * 3000)[-200:]]
+    ]
+
+
+def test_a_page_takes_little_for_a_token(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "show", NAME, "train-12-2", "--html", "trial.html")
+    text = Path("trial.html").read_text(encoding="utf-8")
+    said(capsys, "show", NAME, "train-12-0", "--html", "small.html")
+    tokens = len(made("a", [("a" * 3000, "b" * 400)] * 30).trajectories[0].token_ids)
+    letters = len("".join(Page(text).blocks))
+    assert len(text) - letters - len(Path("small.html").read_text(encoding="utf-8")) < 25 * tokens
 
 
 def test_a_page_never_replaces_a_file(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,9 +361,9 @@ def test_what_alone_is_no_text_is_told_by_its_bytes(run: Path, capsys: pytest.Ca
     with TrialWriter(batch_path(run, "train", 1), {}) as writer:
         writer.add(made("bytes", [("x", "日")]))
     assert said(capsys, "show", NAME, "bytes", "--html", "bytes.html")
-    titles = [value or "" for name, value in Page(Path("bytes.html").read_text()).attributes if name == "title"]
-    for byte in "日".encode():
-        assert sum(f"byte 0x{byte:02X}" in title for title in titles) == 1
+    page = Page(Path("bytes.html").read_text(encoding="utf-8"))
+    assert [token["data-name"] for token in page.tokens[1]] == [f"byte 0x{byte:02X}" for byte in "日".encode()]
+    assert page.blocks[1] == "日"
     assert "least likely: byte 0xE6 0.05, " in said(capsys, "show", NAME, "bytes")
 
 
@@ -312,11 +372,11 @@ def test_a_page_of_too_many_experts_says_so(run: Path, capsys: pytest.CaptureFix
     said(capsys, "show", NAME, "train-12-0", "--html", "trial.html")
     text = Path("trial.html").read_text()
     assert "too many to be listed token by token" in text
-    assert "experts by layer" not in text
-    assert "experts most of them went through: layer 0: 1 (100 %), 4 (100 %)" in text
+    assert "data-experts" not in text
+    assert "experts most of them went through</summary>layer 0: 1 (100 %), 4 (100 %)" in text
 
 
-def test_what_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_there_is_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'train-12-0'?" in said(capsys, "show", NAME, "train-12-00", code=2)
     assert "has no trial 'nothing'; `t1x trajectory list" in said(capsys, "show", NAME, "nothing", code=2)
     assert "it has warmup-0, train-2, train-12" in said(capsys, "list", NAME, "--step", "3", code=2)
