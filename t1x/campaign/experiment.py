@@ -98,16 +98,11 @@ class Experiment(Root):
                 f"{type(self.model).__name__} takes {self.model.max_position_embeddings}; lower context_length or raise "
                 f"max_position_embeddings"
             )
-        if self.tokenizer.vocab_size > self.model.vocab_size:
+        if (ids := self.tokenizer.vocab_size) != (sampled := self.model.vocab_size):
+            tokenizer, model = type(self.tokenizer).__name__, type(self.model).__name__
             raise ValueError(
-                f"tokenizer {type(self.tokenizer).__name__} has {self.tokenizer.vocab_size} ids, but model "
-                f"{type(self.model).__name__} knows {self.model.vocab_size}; set vocab_size to {self.tokenizer.vocab_size} or more"
-            )
-        if self.tokenizer.vocab_size < self.model.vocab_size:
-            raise ValueError(
-                f"model {type(self.model).__name__} may sample {self.model.vocab_size} ids, but tokenizer "
-                f"{type(self.tokenizer).__name__} takes {self.tokenizer.vocab_size}; set its vocab_size to "
-                f"{self.model.vocab_size}: those that it hasn't stand for nothing"
+                f"tokenizer {tokenizer} takes {ids} ids, but model {model} may sample {sampled}; set {tokenizer}.vocab_size to the "
+                f"model's, {sampled} (ids that the tokenizer hasn't stand for nothing), or {model}.vocab_size to {ids}"
             )
         return self
 

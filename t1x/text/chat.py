@@ -15,6 +15,7 @@ from importlib import resources
 import numpy as np
 import tokenizers
 
+from t1x.text.bundled import OWN_IDS
 from t1x.text.decoder import TextDecoder
 from t1x.text.encoder import TextEncoder
 from t1x.text.prompt_renderer import PromptRenderer
@@ -39,8 +40,8 @@ class TemplatedTokenizer(ChatTokenizer):
         date: datetime.date | None = None,
     ) -> None:
         """`variables` are further ones that the template sees, `date` is what it takes for today, `vocab_size` are the ids that a
-        model may sample: those of the tokenizer itself where None. Raises `ValueError` for a template that has no prompt for the
-        turn after a command, and `jinja2.TemplateError` for one that can't be rendered."""
+        model may sample: those of the tokenizer itself where None. Raises `ValueError` where they are fewer, and for a template
+        that has no prompt for the turn after a command, and `jinja2.TemplateError` for one that can't be rendered."""
         tokenizer.encode_special_tokens = True
         tokenizer.post_processor = None  # it would add special tokens, and moves offsets
         self._tokenizer = tokenizer
@@ -50,9 +51,12 @@ class TemplatedTokenizer(ChatTokenizer):
         self._encoder = TextEncoder(tokenizer)
         self._decoder = TextDecoder(tokenizer, self._encoder, self._special.ids)
         self._template = ChatTemplate(template, variables or {}, date)
-        self.own_ids: int = max(tokenizer.get_vocab().values()) + 1
-        """The tokenizer's own ids are below it; the others of the vocabulary stand for nothing."""
-        self.vocab_size: int = self.own_ids if vocab_size is None else vocab_size
+        own = max(tokenizer.get_vocab().values()) + 1
+        self.vocab_size: int = own if vocab_size is None else vocab_size
+        if self.vocab_size < own:
+            raise ValueError(
+                f"the tokenizer has {own} ids, more than its vocab_size, {vocab_size}; set that to the model's vocab_size"
+            )
         self.stop_ids = (self._special.ids[stop_token],)
         self.quirks = probe(self._template, self._special, stop_token)
 
@@ -119,9 +123,13 @@ class TemplatedTokenizer(ChatTokenizer):
         return self._encoder.pieces(pieces, first=first)
 
 
-@functools.cache
-def bundled(vocab_size: int | None = None) -> TemplatedTokenizer:
+def bundled(vocab_size: int = OWN_IDS) -> TemplatedTokenizer:
     """The bundled tokenizer, one a process and vocabulary."""
+    return _bundled(vocab_size)
+
+
+@functools.cache
+def _bundled(vocab_size: int) -> TemplatedTokenizer:
     data = resources.files("t1x.text") / "data"
     tokenizer = tokenizers.Tokenizer.from_str((data / "tokenizer.json").read_text(encoding="utf-8"))
     template = (data / "chat_template.jinja").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t1x.text.bundled import BundledTokenizer
-from t1x.text.chat import TemplatedTokenizer
+from t1x.text.chat import TemplatedTokenizer, bundled
 
 DATA = resources.files("t1x.text") / "data"
 TOKENIZER = BundledTokenizer().build()
@@ -139,8 +139,15 @@ def test_a_template_that_rewrites_earlier_answers_gives_glue_all_the_same():
     assert own(thinking, think=True).decode(own(thinking, think=True).glue("seen")) == "tool:seen"
 
 
+def test_the_bundled_tokenizer_is_one_a_process_and_vocabulary():
+    assert bundled() is bundled(700) is bundled(vocab_size=700) is BundledTokenizer().build()
+    assert bundled(764) is BundledTokenizer(vocab_size=764).build() is not bundled()
+    with pytest.raises(ValueError, match=r"the tokenizer has 700 ids, more than its vocab_size, 699; set that to the model's"):
+        bundled(699)
+
+
 def test_sizes_and_special_ids():
-    assert TOKENIZER.vocab_size == 700
+    assert TOKENIZER.vocab_size == BundledTokenizer().vocab_size == 700
     assert TOKENIZER.stop_ids == (END,)
     assert max(TOKENIZER.encode(bytes(range(256)).decode("latin-1"))) < 700
 
