@@ -86,10 +86,10 @@ def _positions(found: Audit) -> str:
     if found.substituted_share > SUBSTITUTED_BOUND:
         said += ", whose trials are long: there is at most one such row a boundary, so short trials have a larger share"
     return (
-        f"{found.positions} positions: {aligned} aligned, {found.retokenized} encoded anew, {found.substituted_rows} with a "
-        f"substituted row ({100 * found.substituted_share:.4f} %; {said})\n"
-        f"{found.placeholder_tokens} placeholder ids\n"
-        f"{found.recomputed_rows} rows were recomputed, {found.recomputed_differences} of them differ\n"
+        f"{found.positions:,} positions: {aligned:,} aligned, {found.retokenized:,} encoded anew,\n"
+        f"{found.substituted_rows:,} with a substituted row ({100 * found.substituted_share:.4f} %; {said})\n"
+        f"{found.placeholder_tokens:,} placeholder ids\n"
+        f"{found.recomputed_rows:,} rows were recomputed, {found.recomputed_differences:,} of them differ\n"
         f"drift in the loss region (1 - own turn): {100 * found.own_turn_violations / max(1, found.loss_tokens):.4f} %"
     )
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -73,7 +74,8 @@ def _turn(turn: ShownTurn, everything: bool, trial: ShownTrial) -> RenderableTyp
     if line := least_likely(turn.sampled):
         parts.append(Text(f"least likely: {line}", style="dim"))
     if line := experts_line(turn.sampled, everything):
-        parts.append(Text(f"experts most of them went through: {line}", style="dim"))
+        layers = Columns([Text(each, style="dim") for each in line.split("; ")], padding=(0, 3))
+        parts += [Text("experts most of them went through:", style="dim"), Padding(layers, (0, 0, 0, 2))]
     return Group(*parts)
 
 
@@ -97,7 +99,8 @@ def list_table(found: Sequence[TrialSummary]) -> Table:
     """A line a trial. How its boundaries are is told where some aren't exact."""
     cases = [case for case in Boundary if case is not Boundary.EXACT and any(each.boundaries[case] for each in found)]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("trial", "task", "ended by"):
+    table.add_column("trial", no_wrap=True)
+    for name in ("task", "ended by"):
         table.add_column(name, overflow="fold")
     for name in ("reward", "resolved", "turns", "loss/\ntokens", *(["not\nexact"] if cases else [])):
         table.add_column(name, no_wrap=True, justify="right")
@@ -114,6 +117,8 @@ def list_summary(found: Sequence[TrialSummary]) -> str:
     """What all of them come to."""
     rewards = [each.reward for each in found if each.reward is not None]
     mean = f", mean reward {np.mean(rewards):.3f}" if rewards else ""
+    verified = [each.resolved for each in found if each.resolved is not None]
+    resolved = f", {sum(verified)} of {len(verified)} resolved" if verified else ""
     boundaries = told_boundaries(sum((each.boundaries for each in found), Counter()))
     trials = f"{len(found)} trial{'s' if len(found) != 1 else ''}"
-    return f"{trials}{mean}, {sum(each.tokens for each in found):,} tokens, boundaries: {boundaries}"
+    return f"{trials}{mean}{resolved}, {sum(each.tokens for each in found):,} tokens, boundaries: {boundaries}"

@@ -67,7 +67,7 @@ def test_a_batch_comes_back_to_the_bit(tmp_path_factory, seed: int, samples: int
     assert same_batch(batch_from_tree(load_tree(folder)), made)
 
 
-def test_every_field_counts() -> None:
+def test_every_field_of_a_batch_counts() -> None:
     """The batch above has no field at its default, so that a new one that isn't stored is found."""
     made = batch(0, 3, 3)
     bare = Batch(made.trajectories, made.rewards, made.trials, made.seed)
@@ -81,7 +81,7 @@ def test_what_is_read_is_read_only() -> None:
     assert not any(array.flags.writeable for array in (read.trajectories[1].token_ids, read.trajectories[1].routed_experts))
 
 
-def test_it_is_compact(tmp_path: Path) -> None:
+def test_a_stored_batch_is_compact(tmp_path: Path) -> None:
     """A few arrays, however many samples: what they hold, and some bytes each beside."""
     made = batch(2, 500, 500)
     save_tree(tmp_path, batch_tree(made))

@@ -64,7 +64,7 @@ def stored_all(run: Path, said: list[str] | None = None, steps: int = 6, tokens:
     return kept(run)
 
 
-def test_by_default_all_are_kept(tmp_path: Path) -> None:
+def test_all_batches_are_kept_by_default(tmp_path: Path) -> None:
     assert stored_all(tmp_path) == ["warmup-0", "warmup-1", *(f"train-{step}" for step in range(1, 7))]
 
 
@@ -91,7 +91,7 @@ def test_valid_and_invalid_trials_are_kept_as_they_were(tmp_path: Path) -> None:
         ({"every": 3, "last": 1}, ["train-4"]),
     ],
 )
-def test_which_batches_are_kept(tmp_path: Path, spec: dict[str, int], left: list[str]) -> None:
+def test_batches_are_kept_as_every_and_last_say(tmp_path: Path, spec: dict[str, int], left: list[str]) -> None:
     assert stored_all(tmp_path, **spec) == left
 
 
@@ -177,7 +177,7 @@ def test_routing_may_be_left_out(tmp_path: Path) -> None:
     assert sizes[0] - sizes[1] > 0.9 * 4000 * 8, "2 layers of 4 random bytes a token don't get smaller"
 
 
-def test_one_that_must_be_kept_is(tmp_path: Path) -> None:
+def test_a_batch_that_must_be_kept_is_kept(tmp_path: Path) -> None:
     storing = store(tmp_path, every=0)
     storing.store("train", 2, [trial("a")], always=True)
     storing.close()

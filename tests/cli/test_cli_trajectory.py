@@ -142,7 +142,7 @@ def test_a_trial_is_shown_turn_by_turn(run: Path, capsys: pytest.CaptureFixture[
     mean = np.linspace(-3, -0.01, sampled).mean()
     assert f"sampled: {sampled} ids with loss, mean log-probability {mean:.3f}\n  done" in second
     assert f"least likely: {json.dumps(bundled().decode(bundled().encode('done')[:1]))} {np.exp(-3):.2g}" in second
-    assert "\nexperts most of them went through: layer 0: 1 (100 %), 4 (100 %)\n" in first
+    assert "\nexperts most of them went through:\n  layer 0: 1 (100 %), 4 (100 %)" in first
     assert "experts most" not in second, "its only id is the last one of its sample, which went through none"
     assert head["experts"] == "2 a token in each of 1 layers, as the sampler chose them"
 

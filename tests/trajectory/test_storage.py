@@ -59,7 +59,7 @@ def test_trials_come_back_to_the_bit(made: list[StoredTrial]) -> None:
 
 @few
 @given(made=st.lists(trials, max_size=3, unique_by=lambda each: each.id))
-def test_they_do_from_files(folder: Path, made: list[StoredTrial]) -> None:
+def test_trials_come_back_from_files_to_the_bit(folder: Path, made: list[StoredTrial]) -> None:
     path = write(folder / "a.parquet", *made)
     assert same(list(read_trials(path)), made)
     assert read_ids(path) == [each.id for each in made]
@@ -70,7 +70,7 @@ def test_they_do_from_files(folder: Path, made: list[StoredTrial]) -> None:
 
 @promise
 @given(plan=plans, layout=layouts, seed=st.integers(0, 1000))
-def test_those_of_campaigns_do_too_and_hold_nothing_twice(plan, layout, seed: int) -> None:
+def test_trials_of_campaigns_come_back_and_hold_nothing_twice(plan, layout, seed: int) -> None:
     made = stitched(plan, seed, layout)
     row = to_row(made)
     assert same(from_row(row), made)

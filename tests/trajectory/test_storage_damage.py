@@ -76,7 +76,7 @@ def rewritten(sound: Path, change: Callable[[pa.Table], pa.Table]) -> Path:
     return path
 
 
-def test_rewritten_as_it_was_it_is_read(sound: Path) -> None:
+def test_a_file_that_is_rewritten_as_it_was_is_read(sound: Path) -> None:
     """So that what the other tests change is what is refused."""
     assert same(content(rewritten(sound, lambda table: table)), content(sound))
 
@@ -212,7 +212,7 @@ def refusable(read: Callable[[Path], object]) -> Callable[[Path], object]:
 
 @some
 @given(data=st.data())
-def test_names_of_columns_that_were_damaged_are_too(sound: Path, data: st.DataObject) -> None:
+def test_damaged_names_of_columns_are_refused(sound: Path, data: st.DataObject) -> None:
     """Also where Arrow's own copy of the names is whole."""
     raw = bytearray(sound.read_bytes())
     name = data.draw(st.sampled_from([b"index", b"loss_mask", b"boundaries", b"turns", b"id", b"reward", b"element", b"list"]))
@@ -345,6 +345,6 @@ def test_what_another_program_wrote_is_refused(tmp_path: Path) -> None:
         list(read_trials(path))
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file .*train-9"):
         read_ids(tmp_path / "train-9.parquet")
