@@ -313,37 +313,45 @@ def test_the_page_has_of_each_token_what_was_captured(run: Path, capsys: pytest.
     assert {index: share for index, share in enumerate(equal) if share} == {first - 4: "50", first - 3: "100", first - 2: "100"}
 
 
-def test_turns_can_be_reached_by_keys_and_links(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said(capsys, "show", NAME, "train-12-2", "--html", "trial.html")
+@pytest.fixture
+def long(run: Path) -> StoredTrial:
+    """A trial of long prompts, in a batch of its own."""
+    trial = made("long", [("a" * 3000, "b" * 400)] * 3)
+    with TrialWriter(batch_path(run, "train", 13), {}) as writer:
+        writer.add(trial)
+    return trial
+
+
+def test_turns_can_be_reached_by_keys_and_links(long: StoredTrial, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "show", NAME, "long", "--html", "trial.html")
     page = Page(Path("trial.html").read_text(encoding="utf-8"))
     links = [value for name, value in page.attributes if name == "href"]
-    assert links == [f"#t{number}" for number in range(30)]
-    assert [value for name, value in page.attributes if name == "id" and value != "tip"] == [each[1:] for each in links]
+    assert links == ["#t0", "#t1", "#t2"]
+    assert [value for name, value in page.attributes if name == "id" and value != "tip"] == ["t0", "t1", "t2"]
     assert all(data["tabindex"] == "0" for data in page.data)
 
 
-def test_a_page_of_many_tokens_is_cut(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = [len(turn.prompt_ids) for turn in made("a", [("a" * 3000, "b" * 400)] * 2).turns]
+def test_a_page_of_many_tokens_is_cut(
+    long: StoredTrial, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("t1x.cli.trajectory_page.MOST_TOKENS", 1000)
-    said(capsys, "show", NAME, "train-12-2", "--html", "trial.html")
+    said(capsys, "show", NAME, "long", "--html", "trial.html")
     text = Path("trial.html").read_text(encoding="utf-8")
-    page = Page(text)
+    page, first = Page(text), long.turns[0].prompt_ids
     assert "<dt>long prompts</dt><dd>cut: a page has at most 1,000 tokens</dd>" in text
-    assert f"… {whole[0] - 600:,} ids left out …" in text
-    assert text.count("ids left out") == 30
+    assert f"… {len(first) - 600:,} ids left out …" in text
+    assert text.count("ids left out") == 3
     assert [len(tokens) for tokens in page.tokens[:2]] == [400, 200]
-    assert page.numbers("ids")[:600] == [
-        str(each) for each in np.r_[bundled().encode("a" * 3000)[:400], bundled().encode("a" * 3000)[-200:]]
-    ]
+    assert page.numbers("ids")[:600] == [str(each) for each in np.r_[first[:400], first[-200:]]]
 
 
-def test_a_page_takes_little_for_a_token(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said(capsys, "show", NAME, "train-12-2", "--html", "trial.html")
-    text = Path("trial.html").read_text(encoding="utf-8")
-    said(capsys, "show", NAME, "train-12-0", "--html", "small.html")
-    tokens = len(made("a", [("a" * 3000, "b" * 400)] * 30).trajectories[0].token_ids)
-    letters = len("".join(Page(text).blocks))
-    assert len(text) - letters - len(Path("small.html").read_text(encoding="utf-8")) < 25 * tokens
+def test_a_page_takes_little_for_a_token(long: StoredTrial, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {}
+    for trial in ("long", "train-12-0"):
+        said(capsys, "show", NAME, trial, "--html", f"{trial}.html")
+        texts[trial] = Path(f"{trial}.html").read_text(encoding="utf-8")
+    letters = len("".join(Page(texts["long"]).blocks))
+    assert len(texts["long"]) - letters - len(texts["train-12-0"]) < 25 * len(long.trajectories[0].token_ids)
 
 
 def test_a_page_never_replaces_a_file(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
