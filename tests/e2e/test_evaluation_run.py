@@ -20,6 +20,8 @@ from t1x.engine.protocol import Decoding
 from t1x.grading.report import VerifierReport, unusable
 from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
+from t1x.trajectory.storage_folder import batch_files
+from t1x.trajectory.storage_reader import read_trials
 
 FILE = """
 include 'registry/models/tiny_moe.gin'
@@ -80,6 +82,10 @@ def test_each_suite_is_run_once_as_it_says(trials: list[tuple[str, Decoding, Tri
         run = run_experiment(*evaluation(folder))
         scores = json.loads((run.folder / "report" / "scores.json").read_text())
         (found,) = mlflow.MlflowClient(f"sqlite:///{folder / 'runs' / 'mlflow.db'}").search_runs(["1"])
+        kept = {file.name: [trial.turns for trial in read_trials(file.path)] for file in batch_files(run.folder)}
+    assert {name: len(turns) for name, turns in kept.items()} == {"eval-long-benchmark-0": 4, "eval-short-benchmark-0": 6}
+    ids = {turn.completion.ids.tobytes() for _, _, trial in trials for turn in trial.turns}
+    assert {turn.completion.ids.tobytes() for stored in kept.values() for turns in stored for turn in turns} == ids
     assert [(s["suite"], s["policy"], s["measure"]) for s in scores] == [
         ("short", "start", "resolved_rate"),
         ("long", "start", "partial_credit"),
