@@ -77,10 +77,9 @@ class TemplatedTokenizer(ChatTokenizer):
         if not self._special.first(begins):
             return self.decode(ids).removeprefix(begins)
         spelled = self._decoder.spans(ids)
-        at = spelled.text.rfind(begins) + len(begins)
-        behind = int(np.searchsorted(spelled.starts, at))
-        whole = behind == len(ids) or spelled.starts[behind] == at
-        return self.decode(ids[behind:] if begins in spelled.text and whole else ids)
+        found = spelled.text.rfind(begins)
+        behind = None if found < 0 else spelled.id_at(found + len(begins))
+        return self.decode(ids if behind is None else ids[behind:])
 
     def encode_spans(self, text: str) -> EncodedText:
         return self._encoder.pieces(self._special.split(text))

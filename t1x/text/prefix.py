@@ -1,7 +1,11 @@
-"""What two texts begin with alike."""
+"""What two sequences begin with alike."""
+
+from typing import Any
+
+import numpy.typing as npt
 
 
-def common_prefix(a: str, b: str) -> int:
+def common_text(a: str, b: str) -> int:
     """How many characters two texts have in common at their beginning; by halves, since texts are compared fast as wholes."""
     same, most = 0, min(len(a), len(b))
     while same < most:
@@ -11,3 +15,15 @@ def common_prefix(a: str, b: str) -> int:
         else:
             most = middle - 1
     return same
+
+
+def common_ids(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int:
+    """How many first elements of two one-dimensional arrays are the same. Looks no more than twice as far as that."""
+    same, most, step = 0, min(len(a), len(b)), 64
+    while same < most:
+        until = min(most, same + step)
+        differs = a[same:until] != b[same:until]
+        if differs.any():
+            return same + int(differs.argmax())
+        same, step = until, 2 * step
+    return most

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from t1x.text.answer_span import answer_span
 from t1x.text.encoder import TextEncoder, joined
-from t1x.text.prefix import common_prefix
+from t1x.text.prefix import common_text
 from t1x.text.special_tokens import SpecialTokens
 from t1x.text.tokenizer import EncodedText, Message, RenderedPrompt
 from t1x.text.veil import Veil
@@ -49,7 +49,7 @@ class PromptRenderer:
         return self._text if messages == self._messages else self._template(messages)
 
     def _encode(self, text: str) -> None:
-        same = common_prefix(text, self._text) - self._special.longest  # so no token that begins before it is another one now
+        same = common_text(text, self._text) - self._special.longest  # so no token that begins before it is another one now
         del self._borders[bisect_right(self._borders, same, key=lambda border: border[0]) :]
         rendered, shown, ids = self._borders[-1] if self._borders else (0, 0, 0)
         before = self._encoded

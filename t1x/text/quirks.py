@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from t1x.text.prefix import common_prefix
+from t1x.text.prefix import common_text
 from t1x.text.rendering import ChatTemplate
 from t1x.text.special_tokens import SpecialTokens
 
@@ -103,7 +103,7 @@ def probe(template: ChatTemplate, special: SpecialTokens, stop_token: str) -> Te
     answered = template.render(short[:2], generation_prompt=False)
     history, whole = (_before(ANSWER, template.render(short[:n], generation_prompt=n == 3)) for n in (2, 3))
     asked = template.render(short[:1], generation_prompt=False)
-    common = common_prefix(prompt, whole)
+    common = common_text(prompt, whole)
     increments = [increment(template, special, role, turn, SEEN) for turn in range(3)]
     behind = special.first(answered.partition(ANSWER)[2])
     start, end = _trimmed(template, role, 1, ANSWER)
@@ -113,7 +113,7 @@ def probe(template: ChatTemplate, special: SpecialTokens, stop_token: str) -> Te
         after_stop=answered.partition(ANSWER)[2][behind[1] :] if behind else "",
         generation_prompt=_behind(prompt, asked, special),
         prompt_only=prompt[common:],
-        history_only=whole[common:] or history[common_prefix(prompt, history) :],
+        history_only=whole[common:] or history[common_text(prompt, history) :],
         trims_answers=start or end,
         trims_start=start,
         trims_observations=any(_trimmed(template, role, 2, SEEN)),

@@ -30,6 +30,20 @@ class EncodedText:
     """[n]: the character of `text` at which each id begins, never falling. An id that continues a character which another one began
     starts where that one did."""
 
+    def start(self, index: int) -> int:
+        """The character at which an id begins; the text's end behind the last one."""
+        return int(self.starts[index]) if index < len(self.starts) else len(self.text)
+
+    def id_at(self, character: int) -> int | None:
+        """The first id that begins at a character; the number of all at the text's end, None where an id stands across it."""
+        at = int(np.searchsorted(self.starts, character))
+        return at if self.start(at) == character else None
+
+    def ends(self) -> Ids:
+        """[n]: the character behind each id. Ids that share a character share its end."""
+        behind = np.searchsorted(self.starts, self.starts, side="right")
+        return np.append(self.starts, np.int32(len(self.text)))[behind]
+
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from t1x.text.prefix import common_ids
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 
 Span = tuple[int, int]
@@ -71,16 +72,10 @@ def aligned(stream: npt.NDArray[np.int32], sampled: npt.NDArray[np.int32]) -> tu
     m, n = len(stream), len(sampled)
     if m == n:
         return np.arange(n), np.arange(n)
-    head = common_prefix(stream, sampled)
-    tail = min(common_prefix(stream[::-1], sampled[::-1]), min(m, n) - head)
+    head = common_ids(stream, sampled)
+    tail = min(common_ids(stream[::-1], sampled[::-1]), min(m, n) - head)
     ends = np.arange(-tail, 0)
     return np.concatenate([np.arange(head), m + ends]), np.concatenate([np.arange(head), n + ends])
-
-
-def common_prefix(first: npt.NDArray[np.int32], second: npt.NDArray[np.int32]) -> int:
-    n = min(len(first), len(second))
-    differs = first[:n] != second[:n]
-    return int(differs.argmax()) if differs.any() else n
 
 
 def first_difference(turns: Sequence[Turn], stream: Trajectory) -> tuple[Turn, int]:
@@ -90,7 +85,7 @@ def first_difference(turns: Sequence[Turn], stream: Trajectory) -> tuple[Turn, i
     sampled = np.zeros(n, np.bool_)
     for turn in turns:
         consumed = np.concatenate([turn.prompt_ids, turn.completion.ids])
-        at = common_prefix(stream.token_ids, consumed)
+        at = common_ids(stream.token_ids, consumed)
         if at < len(consumed):
             return turn, at
         sampled[len(turn.prompt_ids) : len(consumed)] = True

@@ -6,7 +6,7 @@ Unjudged remains what takes a tokenizer:
 - whether ids that an edge drops at the end of an answer are stop ids or white space, but for those that the prompt itself shows as
   a visible character. Which id ends an answer is known where the engine says that it stopped there;
 - whether a rendered answer has the text of the ids that were sampled. The text before it is compared;
-- whether what an edge leaves out of p_i is what the template ends every prompt with;
+- whether what an edge leaves out of p_i is what the template ends every prompt with.
 - whether an answer that comes back without its end is an edge rather than the same text in other ids, where that end may begin
   within a character.
 """
@@ -14,12 +14,10 @@ Unjudged remains what takes a tokenizer:
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from t1x.trajectory.audit_alignment import common_prefix
+from t1x.text.prefix import common_ids
+from t1x.text.tokenizer import EncodedText, Ids
 from t1x.trajectory.records import Boundary, Turn
-
-Ids = npt.NDArray[np.int32]
 
 
 def edge_flaw(before: Turn, turn: Turn, follow: int | None) -> str:
@@ -46,25 +44,30 @@ def retokenized_flaw(before: Turn, turn: Turn, follow: int | None, dropped_ids: 
     first, last = new.answer
     if new.encoded.text[:first] != old.encoded.text[:first]:
         return f"the text before its answer isn't that of turn {before.index}"
-    end = _id_at(turn, last)
+    end = new.encoded.id_at(last)
     if end is None:
         return f"one id stands for the end of the answer and for what follows it, at character {last}"
     for begin, same in _edges(before, turn):
         missing = len(answer) - (same - begin)
-        if missing == 0 or (missing <= dropped_ids and (same == end or new.encoded.text[_character(turn, same) :][:1].isascii())):
+        if missing == 0 or (missing <= dropped_ids and (same == end or _parted(new.encoded, same))):
             return f"its prompt repeats turn {before.index} id by id, as an edge does"
+    # The answer's stop ids aren't rendered. Without a tokenizer they may be the last id alone, or as many as the prompt repeats.
     due = _goes_on(turn, end, answer[-1:], _stopped(before)) | _goes_on(turn, end, answer, _stopped(before))
-    return _other_place(follow, due if _stopped(before) else due | {end})
+    return _other_place(follow, due if _stopped(before) else due | {end})  # where none is certain, none may be left out
 
 
 def goes_on_at(before: Turn, turn: Turn, label: Boundary | None) -> int | None:
     """The position in the turn's prompt behind what it repeats of the turn before, which sampled nothing. None where nothing tells
     it."""
-    at, answer = None, turn.rendered.answer if turn.rendered is not None else None
-    if answer is not None and label in (Boundary.EDGE, Boundary.RETOKENIZED):
-        at = _id_at(turn, answer[label is Boundary.RETOKENIZED])
+    at = None
+    if (
+        turn.rendered is not None
+        and (answer := turn.rendered.answer) is not None
+        and label in (Boundary.EDGE, Boundary.RETOKENIZED)
+    ):
+        at = turn.rendered.encoded.id_at(answer[label is Boundary.RETOKENIZED])
     if at is None and label in (Boundary.EXACT, Boundary.EDGE):
-        return common_prefix(before.prompt_ids, turn.prompt_ids)
+        return common_ids(before.prompt_ids, turn.prompt_ids)
     return at
 
 
@@ -73,22 +76,22 @@ def _edges(before: Turn, turn: Turn) -> Iterator[tuple[int, int]]:
     last answer, and what they lack of it is white space that repeats dropped ids. Otherwise they reach at least to where p_i and
     p_{i+1} part."""
     prompt, answer = turn.prompt_ids, before.completion.ids
-    part = common_prefix(before.prompt_ids, prompt)
+    part = common_ids(before.prompt_ids, prompt)
     if turn.rendered is not None and turn.rendered.answer is not None:
-        first, last = turn.rendered.answer
-        begin = _id_at(turn, first)
+        encoded, (first, last) = turn.rendered.encoded, turn.rendered.answer
+        begin = encoded.id_at(first)
         if begin is None or not 0 < begin <= part:
             return
-        end = begin + common_prefix(answer, prompt[begin:])
-        dropped, behind = answer[end - begin :], int(np.searchsorted(turn.rendered.encoded.starts, last))
-        lacking = turn.rendered.encoded.text[_character(turn, end) : last]
+        end = begin + common_ids(answer, prompt[begin:])
+        dropped, behind = answer[end - begin :], int(np.searchsorted(encoded.starts, last))
+        lacking = encoded.text[encoded.start(end) : last]
         if not len(dropped) or (end + _repeated(dropped, prompt[end:]) >= behind and not lacking.strip()):
             yield begin, end
         return
     first = max(1, part - len(answer))
     places = first + np.flatnonzero(prompt[first:part] == answer[0]) if len(answer) else np.empty(0, np.int64)
     for begin in [*places.tolist(), *([part] if part else [])]:
-        end = begin + common_prefix(answer, prompt[begin:])
+        end = begin + common_ids(answer, prompt[begin:])
         if end >= part:
             yield begin, end
 
@@ -104,14 +107,15 @@ def _goes_on(turn: Turn, end: int, dropped: Ids, stopped: bool) -> set[int]:
     closed = end + int(at[0]) + 1
     if turn.rendered is None:
         return {end, closed}
-    between = turn.rendered.encoded.text[_character(turn, end) : _character(turn, closed - 1)]
+    encoded = turn.rendered.encoded
+    between = encoded.text[encoded.start(end) : encoded.start(closed - 1)]
     if not between.isascii() and not between.strip():  # an id that is part of a character may begin there
         return {end, closed}
     return {end} if between.strip() else {closed} if stopped else {end, closed}
 
 
 def _repeated(dropped: Ids, rest: Ids) -> int:
-    """How many of the last dropped ids `rest` begins with."""
+    """How many of the last dropped ids `rest` begins with. Written again, and not the stitchers' own: the auditor judges these."""
     longest = min(len(dropped), len(rest))
     return next((n for n in range(longest, 0, -1) if np.array_equal(dropped[len(dropped) - n :], rest[:n])), 0)
 
@@ -121,28 +125,20 @@ def _visible(dropped: Ids, turn: Turn) -> str:
     answer may be a stop id, whose text says nothing."""
     if turn.rendered is None:
         return ""
-    text = turn.rendered.encoded.text
+    encoded = turn.rendered.encoded
     for id_ in np.unique(dropped[dropped != dropped[-1:]]).tolist():
         for at in np.flatnonzero(turn.prompt_ids == id_)[:1].tolist():
-            own = text[_character(turn, at) : _character(turn, at + 1)]
+            own = encoded.text[encoded.start(at) : encoded.start(at + 1)]
             if any("!" <= character <= "~" for character in own):
                 return own
     return ""
 
 
-def _id_at(turn: Turn, character: int) -> int | None:
-    """The first id that begins at a character of the rendered prompt; the number of all behind the last one, None where an id
-    stands across it."""
-    assert turn.rendered is not None
-    at = int(np.searchsorted(turn.rendered.encoded.starts, character))
-    return at if _character(turn, at) == character else None
-
-
-def _character(turn: Turn, at: int) -> int:
-    """At which one an id of the rendered prompt begins; where the text ends behind the last one."""
-    assert turn.rendered is not None
-    starts = turn.rendered.encoded.starts
-    return int(starts[at]) if at < len(starts) else len(turn.rendered.encoded.text)
+def _parted(encoded: EncodedText, at: int) -> bool:
+    """Whether what an answer lacks before id `at` of the prompt parts from it between two characters. Where one of several bytes
+    begins there, the lacking id may hold its first bytes, and only a tokenizer tells whether these are white space; ASCII is one
+    byte each."""
+    return encoded.text[encoded.start(at) :][:1].isascii()
 
 
 def _stopped(turn: Turn) -> bool:

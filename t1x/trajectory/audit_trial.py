@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from t1x.text.prefix import common_ids
 from t1x.trajectory.audit_alignment import (
     Span,
     aligned,
-    common_prefix,
     first_difference,
     lengths_agree,
     loss_spans,
@@ -142,9 +142,9 @@ class TrialAudit:
         came with this turn, that is from `behind` on, ids and routing rows are audited too."""
         start, stop = span
         prompt, done = turn.prompt_ids, turn.completion
-        at = common_prefix(stream.token_ids[:start], prompt)
+        at = common_ids(stream.token_ids[:start], prompt)
         if at == start == len(prompt):  # behind its own wrong token, a loss position has another prefix too
-            self._count(context_differences=max(0, stop - start - common_prefix(stream.token_ids[start:stop], done.ids) - 1))
+            self._count(context_differences=max(0, stop - start - common_ids(stream.token_ids[start:stop], done.ids) - 1))
         elif stop > start:
             self._count(context_differences=stop - start)
             self._report(Kind.CONTEXT, turn, stream, at, at, stop - start)

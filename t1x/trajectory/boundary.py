@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from t1x.text.prefix import common_ids, common_text
 from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids
-from t1x.trajectory.boundary_ids import behind_last_stop, blank, closed_again, common, repeated, repetition, template_end, trailing
+from t1x.trajectory.boundary_ids import behind_last_stop, blank, closed_again, repeated, repetition, template_end, trailing
 from t1x.trajectory.edit import Answered, Bounds, Edit, Shown
 from t1x.trajectory.records import Boundary
 
@@ -18,8 +19,8 @@ from t1x.trajectory.records import Boundary
 def shared_prefix(before: Answered, prompt: Ids) -> int:
     """How many ids at the start of T_i and p_{i+1} are the same."""
     m = len(before.prompt_ids)
-    same = common(before.prompt_ids, prompt)
-    return same if same < m else m + common(before.completion.ids, prompt[m:])
+    same = common_ids(before.prompt_ids, prompt)
+    return same if same < m else m + common_ids(before.completion.ids, prompt[m:])
 
 
 def exact(before: Answered, prompt: Ids) -> Edit | None:
@@ -49,13 +50,13 @@ def edge(before: Answered, turn: Shown, tokenizer: ChatTokenizer, bounds: Bounds
     - a blank a_i shows no place: that's where they part then, and p_i must be known to end as the template's prompts do."""
     history, answer, prompt = before.prompt_ids, before.completion.ids, turn.prompt_ids
     suffix, known = _suffix(history, tokenizer, bounds)
-    part, least, behind = common(history, prompt), max(1, len(history) - suffix), 0
+    part, least, behind = common_ids(history, prompt), max(1, len(history) - suffix), 0
     places: Iterable[int] = _places(answer, prompt, least, part)
     if rendered := turn.rendered is not None and turn.rendered.answer is not None:
         first, behind = _rendered_answer(turn)
         places = [first] if least <= first <= part else []
     for begin in places:
-        follow = begin + common(answer, prompt[begin:])
+        follow = begin + common_ids(answer, prompt[begin:])
         dropped = answer[follow - begin :]
         if len(dropped) > bounds.dropped_ids or not blank(dropped, tokenizer):
             continue
@@ -81,7 +82,7 @@ def retokenized(before: Answered, turn: Shown, tokenizer: ChatTokenizer, bounds:
     if turn.rendered.answer is None:
         return "The rendered prompt has no assistant message"
     old, new, (begin, end) = before.rendered.encoded, turn.rendered.encoded, turn.rendered.answer
-    certain = _start(old.starts, len(old.ids) - _suffix(old.ids, tokenizer, bounds)[0], len(old.text))
+    certain = old.start(len(old.ids) - _suffix(old.ids, tokenizer, bounds)[0])
     if begin < certain or new.text[:begin] != old.text[:begin]:
         return f"The rendered text before the answer differs too, {_text_difference(old.text, new.text[:begin])}"
     answer = before.completion.ids
@@ -89,8 +90,8 @@ def retokenized(before: Answered, turn: Shown, tokenizer: ChatTokenizer, bounds:
     shown = new.text[begin:end]
     if not said.startswith(shown) or said[len(shown) :].strip():
         return f"The rendered answer differs too, {_text_difference(said, shown)}"
-    follow = int(np.searchsorted(new.starts, end))
-    if _start(new.starts, follow, len(new.text)) != end or not _whole(new, follow, end, tokenizer):
+    follow = new.id_at(end)
+    if follow is None or not _whole(new, follow, end, tokenizer):
         return f"One id of the prompt stands for the end of the answer and for what follows it, at character {end}"
     stops, rest = answer[len(answer) - trailing(answer, tokenizer.stop_ids) :], turn.prompt_ids[follow:]
     skipped = repetition(stops, rest, tokenizer)
@@ -109,8 +110,8 @@ def _rendered_answer(turn: Shown) -> tuple[int, int]:
     assert turn.rendered is not None
     assert turn.rendered.answer is not None
     text, answer = turn.rendered.encoded, turn.rendered.answer
-    first, behind = np.searchsorted(text.starts, answer).tolist()
-    return (first if _start(text.starts, first, len(text.text)) == answer[0] else -1), behind
+    first = text.id_at(answer[0])
+    return -1 if first is None else first, int(np.searchsorted(text.starts, answer[1]))
 
 
 def _places(answer: Ids, prompt: Ids, least: int, part: int) -> Iterable[int]:
@@ -120,11 +121,6 @@ def _places(answer: Ids, prompt: Ids, least: int, part: int) -> Iterable[int]:
         yield part
     if len(answer):
         yield from (least + np.flatnonzero(prompt[least:part] == answer[0])[::-1]).tolist()
-
-
-def _start(starts: Ids, index: int, end: int) -> int:
-    """The character at which an id begins; `end` behind the last one."""
-    return int(starts[max(0, index)]) if index < len(starts) else end
 
 
 def _whole(encoded: EncodedText, follow: int, end: int, tokenizer: ChatTokenizer) -> bool:
@@ -138,6 +134,6 @@ def _whole(encoded: EncodedText, follow: int, end: int, tokenizer: ChatTokenizer
 
 
 def _text_difference(old: str, new: str) -> str:
-    at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    at = common_text(old, new)
     around = slice(max(0, at - 8), at + 8)
     return f"from character {at}: {old[around]!r} is {new[around]!r} in this prompt"

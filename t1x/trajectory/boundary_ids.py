@@ -1,18 +1,10 @@
-"""Ids around a boundary: what they have in common, what says nothing, and what the template put there."""
+"""Ids around a boundary: what says nothing, what is repeated, and what the template put there."""
 
 from collections.abc import Container
 
 import numpy as np
 
 from t1x.text.tokenizer import ChatTokenizer, Ids
-
-
-def common(first: Ids, second: Ids) -> int:
-    """The length of the common prefix."""
-    n = min(len(first), len(second))
-    differs = first[:n] != second[:n]
-    at = int(differs.argmax()) if n else 0
-    return at if n and differs[at] else n
 
 
 def blank(ids: Ids, tokenizer: ChatTokenizer, first: int = 0, stop: int | None = None) -> bool:
@@ -23,10 +15,8 @@ def blank(ids: Ids, tokenizer: ChatTokenizer, first: int = 0, stop: int | None =
     if not others or any(tokenizer.bytes_of(id_).decode(errors="ignore").strip() for id_ in others):
         return not others  # an id that has a letter of its own is enough, and most have
     said = tokenizer.decode_spans(ids)
-    starts = np.append(said.starts, len(said.text)).tolist()
-    ends = np.append(said.starts, len(said.text))[np.searchsorted(said.starts, said.starts, side="right")].tolist()
-    at = range(*slice(first, stop).indices(len(ids)))
-    return all(not said.text[starts[i] : ends[i]].strip() for i in at if ids[i] not in stops and tokenizer.bytes_of(int(ids[i])))
+    own = list(zip(ids.tolist(), said.starts.tolist(), said.ends().tolist(), strict=True))[first:stop]
+    return all(not said.text[start:end].strip() for id_, start, end in own if id_ not in stops and tokenizer.bytes_of(id_))
 
 
 def trailing(ids: Ids, wanted: Container[int]) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from t1x.text.tokenizer import ChatTokenizer, EncodedText
+from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids
 from t1x.trajectory.records import Trajectory, Turn, VersionSpan
 from t1x.trajectory.stitcher import TrialStitcher
 
@@ -49,7 +49,7 @@ def retokenize(stream: Trajectory, tokenizer: ChatTokenizer) -> Trajectory:
     same = (np.diff(old_borders) == np.diff(new_borders))[group] & (old.ids[np.minimum(twin, len(old.ids) - 1)] == new.ids)
     kept = np.logical_and.reduceat(same, new_borders[:-1])[group]
 
-    ends = _ends(new)
+    ends = new.ends()
     source = np.where(kept, twin, np.searchsorted(old.starts, ends - 1, side="right") - 1)
     loss_mask = np.where(kept, stream.loss_mask[source], _sampled(old, stream.loss_mask, new.starts, ends))
     total = np.add.reduceat(stream.logprobs.astype(np.float64), old_borders[:-1])
@@ -79,14 +79,7 @@ def _groups(old: EncodedText, new: EncodedText) -> tuple[Indices, Indices]:
     return tuple(np.append(np.searchsorted(text.starts, common), len(text.ids)) for text in (old, new))  # type: ignore[return-value]
 
 
-def _ends(text: EncodedText) -> Indices:
-    """[n]: the character behind each id. Ids that share a character share its end."""
-    return np.append(text.starts, len(text.text))[np.searchsorted(text.starts, text.starts, side="right")].astype(np.int64)
-
-
-def _sampled(
-    old: EncodedText, loss_mask: npt.NDArray[np.bool_], starts: npt.NDArray[np.int32], ends: Indices
-) -> npt.NDArray[np.bool_]:
+def _sampled(old: EncodedText, loss_mask: npt.NDArray[np.bool_], starts: Ids, ends: Ids) -> npt.NDArray[np.bool_]:
     """[n]: whether every old id that stands for one of the characters [start, end) was sampled."""
     first = np.searchsorted(old.starts, old.starts[np.searchsorted(old.starts, starts, side="right") - 1])
     last = np.searchsorted(old.starts, ends)

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.model.routing_layout import Experts
+from t1x.text.prefix import common_ids
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.audit_alignment import Span, loss_spans, turns_of
-from t1x.trajectory.prefix import common_prefix
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 from t1x.trajectory.shown_tokens import Tokens, tokens_of
 from t1x.trajectory.stored import StoredTrial
@@ -143,7 +143,7 @@ def _streamed(
 def _again(stream: Trajectory, turn: Turn, start: int, end: int) -> Experts:
     """Rows of a turn whose own tokens begin at `start`, for positions below `end`, up to where the turns before it came: those that
     earlier turns captured. Only as far as the engine consumed what the stream has."""
-    known = min(common_prefix(stream.token_ids[:start], turn.prompt_ids), end - 1) if stream.routed_experts.size else 0
+    known = min(common_ids(stream.token_ids[:start], turn.prompt_ids), end - 1) if stream.routed_experts.size else 0
     return turn.completion.routing[: max(0, known - turn.completion.routing_start)]
 
 
@@ -159,7 +159,7 @@ def _captured(turns: Sequence[Turn], tokenizer: ChatTokenizer) -> Iterator[Shown
     before = np.array([], np.int32)
     for turn in turns:
         done = turn.completion
-        at = common_prefix(before, turn.prompt_ids)
+        at = common_ids(before, turn.prompt_ids)
         ids, m = np.concatenate([turn.prompt_ids[at:], done.ids]), len(turn.prompt_ids) - at
         nowhere = np.zeros(len(ids), np.bool_)
         tokens = tokens_of(

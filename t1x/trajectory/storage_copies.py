@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from t1x.text.prefix import common_ids
 from t1x.trajectory.audit_alignment import loss_spans, turns_of
-from t1x.trajectory.prefix import common_prefix
 from t1x.trajectory.records import Trajectory, Turn
 
 Rows = npt.NDArray[Any]
@@ -129,4 +129,4 @@ def _common_end(one: Rows, other: Rows) -> int:
     n, width = min(len(one), len(other)), one[:1].size
     if not n or not width or one.shape[1:] != other.shape[1:] or one.dtype != other.dtype:
         return 0
-    return common_prefix(*(rows[len(rows) - n :].reshape(-1)[::-1] for rows in (one, other))) // width
+    return common_ids(*(rows[len(rows) - n :].reshape(-1)[::-1] for rows in (one, other))) // width

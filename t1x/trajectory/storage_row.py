@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.engine.protocol import Completion
+from t1x.text.prefix import common_ids
 from t1x.text.tokenizer import EncodedText, RenderedPrompt
-from t1x.trajectory.prefix import common_prefix
 from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
 from t1x.trajectory.storage_bounds import check_row
@@ -62,7 +62,7 @@ def _turn_rows(turns: tuple[Turn, ...]) -> Iterator[Row]:
     before = nothing = np.array([], np.int32)
     rendered = RenderedPrompt(EncodedText("", nothing, nothing), None)
     for turn in turns:
-        done, kept = turn.completion, common_prefix(before, turn.prompt_ids)
+        done, kept = turn.completion, common_ids(before, turn.prompt_ids)
         yield {
             "index": int(turn.index),
             "kept": kept,
@@ -107,8 +107,8 @@ def _turns(rows: list[Row]) -> Iterator[Turn]:
 
 def _rendered_row(rendered: RenderedPrompt, before: RenderedPrompt, prompt: npt.NDArray[np.int32]) -> Row:
     encoded = rendered.encoded
-    text = common_prefix(_characters(before.encoded.text), _characters(encoded.text))
-    ids, starts = common_prefix(prompt, encoded.ids), common_prefix(before.encoded.starts, encoded.starts)
+    text = common_ids(_characters(before.encoded.text), _characters(encoded.text))
+    ids, starts = common_ids(prompt, encoded.ids), common_ids(before.encoded.starts, encoded.starts)
     return {
         "kept_text": text,
         "text": encoded.text[text:].encode("utf-8", "surrogatepass"),

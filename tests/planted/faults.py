@@ -111,7 +111,7 @@ FAULTS = (
     Fault(
         "context that isn't audited behind a turn that sampled nothing",
         "trajectory/audit_relation.py",
-        "at = _id_at(turn, answer[label is Boundary.RETOKENIZED])",
+        "at = turn.rendered.encoded.id_at(answer[label is Boundary.RETOKENIZED])",
         "at = None",
         (
             "tests/trajectory/test_audit_relation.py::"

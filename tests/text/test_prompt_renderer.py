@@ -11,7 +11,7 @@ from tokenizers import AddedToken
 
 from t1x.text.chat import TemplatedTokenizer
 from t1x.text.encoder import TextEncoder
-from t1x.text.prefix import common_prefix
+from t1x.text.prefix import common_text
 from t1x.text.prompt_renderer import PromptRenderer
 from t1x.text.special_tokens import SpecialTokens
 from t1x.text.tokenizer import EncodedText
@@ -104,4 +104,4 @@ def test_a_turn_encodes_what_is_new_and_what_went_is_forgotten():
 
 @given(st.text(alphabet="ab😀", max_size=9), st.text(alphabet="ab😀", max_size=9))
 def test_texts_begin_alike_as_far_as_they_do(a, b):
-    assert common_prefix(a, b) == len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))))
+    assert common_text(a, b) == len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))))
