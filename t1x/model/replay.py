@@ -11,7 +11,6 @@ import math
 from collections import deque
 from types import TracebackType
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +36,7 @@ class RoutingReplay:
         hold any k distinct experts. Raises `ValueError` for another shape or type; what rows hold isn't looked at in every pass
         (`Batch.require_records` looks once). `REPLAY_NO_GRAD` computes without gradient whatever the caller's mode."""
         assert mode is not RouterMode.FREE, "a free pass replays nothing"
-        routers = _routers(network)
+        routers = [module for module in network.modules() if isinstance(module, ReplayableRouter)]
         layout = len(routers), *{router.k for router in routers}
         if record.ndim < 3 or record.shape[-2:] != layout or record.is_floating_point():
             raise ValueError(
@@ -46,7 +45,8 @@ class RoutingReplay:
             )
         self._mode = mode
         # copied, since a caller may fill its buffer anew, and converted once: eight bytes an expert, as what the pass returns
-        self._experts = record.flatten(0, -3).transpose(0, 1).clone(memory_format=torch.contiguous_format).long().unbind()
+        rows = record.flatten(0, -3).transpose(0, 1)
+        self._experts = rows.to(torch.int64, copy=True, memory_format=torch.contiguous_format).unbind()
         self._rows = math.prod(record.shape[:-2])
         self._choosing: ChosenBy | None = None
         self._layers = {router: layer for layer, router in enumerate(routers)}
@@ -123,16 +123,6 @@ class RoutingReplay:
 
     def _require_forward(self) -> None:
         _require("forward", self._forward, [self._rows] * len(self._forward))
-
-
-def _routers(network: nn.Module) -> tuple[ReplayableRouter, ...]:
-    """Those of a network, in its order; looked for once, since each micro-batch asks."""
-    if network not in _known:
-        _known[network] = tuple(module for module in network.modules() if isinstance(module, ReplayableRouter))
-    return _known[network]
-
-
-_known = WeakKeyDictionary[nn.Module, tuple[ReplayableRouter, ...]]()
 
 
 def _require(which: str, cursor: list[int], due: list[int]) -> None:

@@ -183,6 +183,17 @@ def test_another_networks_routers_take_no_rows() -> None:
         critic(ids, lengths=[6])
 
 
+def test_a_router_that_is_put_in_place_of_another_replays() -> None:
+    model, (ids, record) = network(), drawn(6)
+    for _ in range(2):
+        replay = RoutingReplay(model, record)
+        with replay:
+            loss(model, ids, [6]).backward()
+        replay.finish()
+        name, router = next(each for each in model.named_modules() if isinstance(each[1], ReplayableRouter))
+        model.set_submodule(name, ReplayableRouter(router.wrapped, router.k, router.normalize))
+
+
 def two_in_flight(monkeypatch: pytest.MonkeyPatch, contexts: object, lengths: tuple[int, int]) -> None:
     """Two passes whose recomputation gets the wrong `context_fn`."""
     model = network()
