@@ -18,12 +18,14 @@ def common_text(a: str, b: str) -> int:
 
 
 def common_ids(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int:
-    """How many first elements of two one-dimensional arrays are the same. Looks no more than twice as far as that."""
-    same, most, step = 0, min(len(a), len(b)), 64
+    """How many first elements of two one-dimensional arrays are the same. By steps that grow, so that little is compared where they
+    differ early, and where they don't it costs what comparing them at once does."""
+    same, most, step = 0, min(len(a), len(b)), 4096
     while same < most:
         until = min(most, same + step)
         differs = a[same:until] != b[same:until]
-        if differs.any():
-            return same + int(differs.argmax())
-        same, step = until, 2 * step
+        at = int(differs.argmax())
+        if differs[at]:
+            return same + at
+        same, step = until, 8 * step
     return most

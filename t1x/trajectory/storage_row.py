@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from t1x.engine.protocol import Completion
-from t1x.text.prefix import common_ids
+from t1x.text.prefix import common_ids, common_text
 from t1x.text.tokenizer import EncodedText, RenderedPrompt
 from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
@@ -107,7 +107,7 @@ def _turns(rows: list[Row]) -> Iterator[Turn]:
 
 def _rendered_row(rendered: RenderedPrompt, before: RenderedPrompt, prompt: npt.NDArray[np.int32]) -> Row:
     encoded = rendered.encoded
-    text = common_ids(_characters(before.encoded.text), _characters(encoded.text))
+    text = common_text(before.encoded.text, encoded.text)
     ids, starts = common_ids(prompt, encoded.ids), common_ids(before.encoded.starts, encoded.starts)
     return {
         "kept_text": text,
@@ -187,10 +187,6 @@ def _without_routing(trial: StoredTrial) -> StoredTrial:
     turns = [replace(turn, completion=replace(turn.completion, routing=turn.completion.routing[:, :0, :0])) for turn in trial.turns]
     streams = [replace(each, routed_experts=each.routed_experts[:, :0, :0]) for each in trial.trajectories]
     return replace(trial, turns=tuple(turns), trajectories=tuple(streams))
-
-
-def _characters(text: str) -> npt.NDArray[np.uint32]:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 def _first(sequence: Any, count: int) -> Any:

@@ -1,7 +1,6 @@
 """A conversation's prompts are the same whatever was rendered before; that they are right is `test_increments.py`'s."""
 
 import functools
-from itertools import takewhile
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +10,6 @@ from tokenizers import AddedToken
 
 from t1x.text.chat import TemplatedTokenizer
 from t1x.text.encoder import TextEncoder
-from t1x.text.prefix import common_text
 from t1x.text.prompt_renderer import PromptRenderer
 from t1x.text.special_tokens import SpecialTokens
 from t1x.text.tokenizer import EncodedText
@@ -100,8 +98,3 @@ def test_a_turn_encodes_what_is_new_and_what_went_is_forgotten():
     encoder.texts = []
     assert equal(render(messages[:-2]), prompt)
     assert encoder.texts == [content for _, content in messages[:-2]]
-
-
-@given(st.text(alphabet="ab😀", max_size=9), st.text(alphabet="ab😀", max_size=9))
-def test_texts_begin_alike_as_far_as_they_do(a, b):
-    assert common_text(a, b) == len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))))

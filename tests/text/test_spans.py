@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from own_templates import SPECIAL, TOKENIZERS, build
 from promises import promise
 
+from t1x.text.tokenizer import EncodedText
+
 PADDED = 8
 built = functools.cache(functools.partial(build, template="line_break", padded=PADDED))
 NAMES = st.sampled_from(sorted(TOKENIZERS))
@@ -95,6 +97,18 @@ def test_white_space_ids_are_those_that_say_nothing(tokenizer):
     assert chat.whitespace_ids == {id_ for id_, text in said.items() if not text.strip()}
     padded = set(range(chat.vocab_size - PADDED, chat.vocab_size))
     assert padded < chat.whitespace_ids
+
+
+@promise
+@given(st.text(max_size=4), st.lists(st.integers(0, 4), max_size=6).map(sorted))
+def test_where_ids_begin_and_end(text, starts):
+    starts = [min(start, len(text)) for start in starts]
+    encoded = EncodedText(text, np.zeros(len(starts), np.int32), np.array(starts, np.int32))
+    begins = [*starts, len(text)]
+    assert [encoded.start(i) for i in range(len(begins))] == begins
+    due = [begins.index(at) if at in begins else None for at in range(len(text) + 1)]
+    assert [encoded.id_at(at) for at in range(len(text) + 1)] == due
+    assert encoded.ends().tolist() == [next((b for b in begins if b > start), len(text)) for start in starts]
 
 
 @pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))

@@ -11,7 +11,6 @@ from promises import promise
 from random_turns import Plan, layouts, make_turns, plans, rows, stitch
 
 from t1x.engine.protocol import Completion
-from t1x.text.prefix import common_ids
 from t1x.trajectory.records import Boundary, Trajectory, Turn
 from t1x.trajectory.storage_copies import Copies, find_copies
 
@@ -167,11 +166,3 @@ def _stream(turn: Turn, boundaries: tuple[Boundary, ...]) -> Trajectory:
     return Trajectory(
         np.zeros(n, np.int32), np.arange(n) >= m, np.zeros(n, np.float32), done.routing, (), boundaries, turn.temperature
     )
-
-
-@promise
-@given(one=st.lists(st.integers(0, 1), max_size=200), more=st.lists(st.integers(0, 1), max_size=3), cut=st.integers(0, 200))
-def test_a_common_prefix_ends_where_the_first_two_differ(one: list[int], more: list[int], cut: int) -> None:
-    other = one[:cut] + more
-    slow = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    assert common_ids(np.array(one), np.array(other)) == slow
