@@ -53,9 +53,11 @@ class GapSource:
         self, step: str | None, file: Path | None, limit: int | None, warn: Callable[[str], None]
     ) -> tuple[Weights, Trials, Origin]:
         """At most `limit` stored trials, of a file, of a batch of the run (see `stored_batches`) or of whatever it has kept; the
-        weights that go with them, and where they're from: see `matched`. Raises `ValueError` where there are none."""
+        weights that go with them, and where they're from: see `matched`. What isn't named is only looked at for trials at the
+        temperature of training, since a suite may have another. Raises `ValueError` where there are none."""
         of_run = file is None or self._of_run(read_header(file).identity)
-        chosen = matched(self.weights, [file] if file else self._files(step), of_run, self.campaign.temperature, warn)
+        temperature = self.campaign.temperature if file is None and step is None else None
+        chosen = matched(self.weights, [file] if file else self._files(step), of_run, temperature, warn)
         wanted = (trial for trial in read_trials(chosen.path) if trial.id in chosen.ids)
         trials = {trial.id: trial.turns for trial in islice(wanted, limit)}
         return chosen.weights, trials, self._origin(chosen, trials)

@@ -10,8 +10,8 @@ from t1x.trajectory.storage_header import TrialFileError
 from t1x.trajectory.storage_reader import read_summaries
 
 Ids = frozenset[str]
-Groups = Mapping[frozenset[int], Ids]
-"""Trials by the versions that sampled each: several where weights changed while it ran."""
+Groups = Mapping[int | None, Ids]
+"""Trials by the version that sampled all of each; None where several did, since weights changed while it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,42 +25,43 @@ class Matched:
     """Those of them that are measured."""
 
 
-def matched(weights: Weights, paths: Sequence[Path], of_run: bool, temperature: float, warn: Callable[[str], None]) -> Matched:
+def matched(
+    weights: Weights, paths: Sequence[Path], of_run: bool, temperature: float | None, warn: Callable[[str], None]
+) -> Matched:
     """Of files of trials, the newest first. `of_run`: they are of the run that the weights are of. Then the trials that the weights
     sampled, in the first file that has some; where none has and a run was named instead of weights, the newest trials whose
     sampler is kept, with its weights. Else the newest trials, whoever sampled them. Trials at temperature 0 and those without a
-    sampled token can't be measured; several files are compared only in trials at the `temperature` of training, since a suite may
-    have another. `warn` is told of files that can't be read, where there are others. Raises `ValueError` where nothing can be
-    measured, `TrialFileError`."""
+    sampled token can't be measured, nor, unless it's None, those at another `temperature`. `warn` is told of files that can't be
+    read. Raises `ValueError` where nothing can be measured."""
     found: list[tuple[Path, Groups]] = []
     version = version_of(weights) if of_run else None
     for path in paths:
         try:
-            groups = _by_versions(path, temperature if len(paths) > 1 else None)
+            groups = _by_version(path, temperature)
         except TrialFileError as error:
-            if len(paths) == 1:
-                raise
             warn(f"warning: {error}")
             continue
-        if version is not None and (ids := groups.get(frozenset({version}))):
+        if version is not None and (ids := groups.get(version)):
             return Matched(weights, path, ids)
         found.append((path, groups))
     if of_run and weights.newest and weights.run is not None:
         for path, groups in found:
-            for (version,) in sorted((versions for versions in groups if len(versions) == 1), key=max, reverse=True):
-                if kept := kept_weights(weights.run, version):
-                    return Matched(kept, path, groups[frozenset({version})])
+            for sampler in sorted((each for each in groups if each is not None), reverse=True):
+                if kept := kept_weights(weights.run, sampler):
+                    return Matched(kept, path, groups[sampler])
     for path, groups in found:
         if groups:
             return Matched(weights, path, frozenset[str]().union(*groups.values()))
-    where, at = (paths[0], "above 0") if len(paths) == 1 else (paths[0].parent, f"of {temperature:g}")
-    raise ValueError(f"{where} holds no trial that sampled a token at a temperature {at}; --sample N runs new ones")
+    where = paths[0] if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
+    at = "above 0" if temperature is None else f"of {temperature:g}"
+    raise ValueError(f"{where} holds no readable trial that sampled a token at a temperature {at}; --sample N runs new ones")
 
 
-def _by_versions(path: Path, temperature: float | None) -> Groups:
+def _by_version(path: Path, temperature: float | None) -> Groups:
     """The trials that can be measured, at a temperature or at any."""
-    groups: dict[frozenset[int], list[str]] = {}
+    groups: dict[int | None, set[str]] = {}
     for trial in read_summaries(path):
         if trial.loss_tokens and (min(trial.temperatures) > 0 if temperature is None else trial.temperatures == {temperature}):
-            groups.setdefault(trial.versions, []).append(trial.id)
-    return {versions: frozenset(ids) for versions, ids in groups.items()}
+            version = min(trial.versions) if len(trial.versions) == 1 else None
+            groups.setdefault(version, set()).add(trial.id)
+    return {version: frozenset(ids) for version, ids in groups.items()}

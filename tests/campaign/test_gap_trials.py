@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 from test_run_listing import make_run
 
+from t1x.campaign.campaign import Campaign
 from t1x.campaign.checkpoint_evaluation import Weights, find_weights
+from t1x.campaign.gap_source import GapSource
 from t1x.campaign.gap_trials import Matched, matched
 from t1x.engine.protocol import Completion
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Trajectory, Turn, VersionSpan
 from t1x.trajectory.storage_header import TrialFileError
+from t1x.trajectory.storage_reader import read_header
 from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
 
@@ -28,7 +32,7 @@ def trial(name: str, versions: Sequence[int], temperature: float = 1.0, tokens: 
     mask = ids == 3
     spans = tuple(VersionSpan(index * (2 + tokens), (index + 1) * (2 + tokens), each) for index, each in enumerate(versions))
     stream = Trajectory(ids, mask, np.zeros(len(ids), np.float32), rows, spans, (), temperature)
-    return StoredTrial(name, "toy", "done", 1.0, True, tuple(turns), (stream,) if tokens else ())
+    return StoredTrial(name, "toy", EndedBy.DONE, 1.0, True, tuple(turns), (stream,) if tokens else ())
 
 
 def write(path: Path, *trials: StoredTrial) -> Path:
@@ -49,11 +53,15 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def found(given: Path, *paths: Path, of_run: bool = True, warnings: list[str] | None = None) -> tuple[str, str, list[str]]:
+def found(
+    given: Path, *paths: Path, of_run: bool = True, temperature: float | None = 1.0, warnings: list[str] | None = None
+) -> tuple[str, str, list[str]]:
     """Which checkpoint, file and trials."""
     said: list[str] = []
-    match: Matched = matched(find_weights(str(given), Path()), paths, of_run, 1.0, said.append)
-    assert said == (warnings or [])
+    try:
+        match: Matched = matched(find_weights(str(given), Path()), paths, of_run, temperature, said.append)
+    finally:
+        assert said == (warnings or [])
     return match.weights.policy.parent.name, match.path.stem, sorted(match.ids)
 
 
@@ -90,26 +98,47 @@ def test_trials_that_give_no_gap_are_passed_over(run: Path, tmp_path: Path) -> N
     greedy = write(tmp_path / "greedy.parquet", trial("a", [3], temperature=0.0), trial("b", [3], tokens=0))
     warm = write(tmp_path / "warm.parquet", trial("c", [3]), trial("d", [3], temperature=0.0))
     assert found(run, greedy, warm) == ("step-3", "warm", ["c"])
-    with pytest.raises(ValueError, match=r"greedy.parquet holds no trial that sampled a token at a temperature above 0"):
-        found(run, greedy)
+    with pytest.raises(ValueError, match=r"greedy.parquet holds no readable trial that sampled a token at a temperature above 0;"):
+        found(run, greedy, temperature=None)
 
 
-def test_a_suites_other_temperature_is_measured_only_where_its_file_is_named(run: Path, tmp_path: Path) -> None:
+def test_another_temperature_is_measured_only_where_it_is_let(run: Path, tmp_path: Path) -> None:
     cold = write(tmp_path / "cold.parquet", trial("a", [3], temperature=0.1))
     old = write(tmp_path / "old.parquet", trial("b", [2]))
     assert found(run, cold, old) == ("step-2", "old", ["b"])
-    assert found(run, cold) == ("step-3", "cold", ["a"])
-    with pytest.raises(ValueError, match="holds no trial that sampled a token at a temperature of 1;"):
+    assert found(run, cold, temperature=None) == ("step-3", "cold", ["a"])
+    with pytest.raises(ValueError, match=r"cold.parquet holds no readable trial that sampled a token at a temperature of 1;"):
+        found(run, cold)
+    with pytest.raises(ValueError, match=r"\(2 files\) holds no readable trial that sampled a token at a temperature of 1;"):
         found(run, cold, cold)
 
 
-def test_a_file_that_can_not_be_read_is_passed_over_with_a_warning_unless_it_is_the_only_one(run: Path, tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_read_is_passed_over_with_a_warning(run: Path, tmp_path: Path) -> None:
     sound = write(tmp_path / "sound.parquet", trial("a", [3]))
     damaged = tmp_path / "damaged.parquet"
     damaged.write_bytes(sound.read_bytes()[:-100])
     with pytest.raises(TrialFileError) as error:
-        found(run, damaged)
-    assert found(run, damaged, sound, warnings=[f"warning: {error.value}"]) == ("step-3", "sound", ["a"])
+        read_header(damaged)
+    warnings = [f"warning: {error.value}"]
+    assert found(run, damaged, sound, warnings=warnings) == ("step-3", "sound", ["a"])
+    with pytest.raises(ValueError, match=r"damaged.parquet holds no readable trial"):
+        found(run, damaged, warnings=warnings)
+
+
+def test_what_a_user_named_is_measured_at_any_temperature_and_a_lone_file_of_a_run_is_not_named(run: Path) -> None:
+    lone = write(run / "trajectories" / "train-3.parquet", trial("a", [3], temperature=0.5))
+    source, warnings = GapSource(find_weights(str(run), Path()), Campaign.model_construct(temperature=1.0)), list[str]()
+    for step, file in (("3", None), (None, lone)):
+        assert list(source.stored(step, file, None, warnings.append)[1]) == ["a"]
+    with pytest.raises(ValueError, match=r"train-3.parquet holds no readable trial that sampled a token at a temperature of 1;"):
+        source.stored(None, None, None, warnings.append)
+    assert not warnings
+    lone.write_bytes(lone.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"train-3.parquet holds no readable trial"):
+        source.stored(None, None, None, warnings.append)
+    assert len(warnings) == 1
+    with pytest.raises(TrialFileError):
+        source.stored(None, lone, None, warnings.append)
 
 
 def test_weights_of_no_run_are_measured_on_what_is_given(tmp_path: Path) -> None:
