@@ -41,6 +41,7 @@ from t1x.training.batch import Batch
 from t1x.training.grpo import GRPO
 from t1x.training.optimizer import Adam
 from t1x.training.trainer import TorchTrainer, TrainerWorker
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Trajectory, VersionSpan
 from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
@@ -138,7 +139,7 @@ def _file_size(batch: Batch, routing: bool) -> int:
         path = Path(folder) / "trials.parquet"
         with TrialWriter(path, {"purpose": "benchmark"}, routing) as writer:
             for index, trajectory in enumerate(batch.trajectories):
-                writer.add(StoredTrial(str(index), "task", "done", 1.0, True, (), (trajectory,)))
+                writer.add(StoredTrial(str(index), "task", EndedBy.DONE, 1.0, True, (), (trajectory,)))
         return path.stat().st_size
 
 

@@ -8,11 +8,11 @@ from t1x.campaign.progress import Phase
 from t1x.campaign.start import SupervisedStart
 from t1x.campaign.validity import failure
 from t1x.grading.reward import BinaryReward, Reward
-from t1x.harness.records import EndedBy
 from t1x.rollout.demonstrate import demonstrate
 from t1x.rollout.evaluation import evaluation_metrics
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
+from t1x.trajectory.ending import EndedBy
 
 LOGGED_EVERY = 10
 """Optimizer steps between two points of `sft/loss`."""

@@ -15,7 +15,6 @@ from t1x.campaign.clock import Clock
 from t1x.campaign.cursor import PoolCursor
 from t1x.campaign.validity import causes
 from t1x.engine.protocol import Decoding, EngineWorker
-from t1x.harness.records import EndedBy
 from t1x.rollout.demonstrate import demonstrate
 from t1x.rollout.metrics import rollout_metrics
 from t1x.rollout.records import RolloutBatch, Trial
@@ -26,6 +25,7 @@ from t1x.tasks.task import Task
 from t1x.training.batch import Batch
 from t1x.trajectory.audit import Audit, audit
 from t1x.trajectory.cut import fitted
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.stitcher import StitchingError
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from t1x.campaign.record import Run
-from t1x.campaign.trial_ending import ending
 from t1x.trajectory.audit import Audit, audit
 from t1x.trajectory.storage_folder import BatchFile
 from t1x.trajectory.storage_reader import read_header, read_trials
@@ -24,8 +23,8 @@ class BatchAudit:
         """That of each trial, one at a time; one that was invalid has no trajectory, and nothing to audit. `dropped_ids` is as in
         `audit`."""
         for trial in read_trials(self.file.path):
-            counts = ending(self.file.path, trial.id, trial.ended_by).counts
-            yield audit(trial.turns, trial.trajectories, trial.id, dropped_ids=dropped_ids) if counts else Audit()
+            captured = trial.turns, trial.trajectories, trial.id
+            yield audit(*captured, dropped_ids=dropped_ids) if trial.ended_by.counts else Audit()
 
 
 def batch_audits(run: Run, step: str | None = None, suite: str | None = None) -> list[BatchAudit]:

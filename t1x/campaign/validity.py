@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from t1x.harness.records import EndedBy
 from t1x.rollout.causes import by_cause
 from t1x.rollout.records import Trial
+from t1x.trajectory.ending import EndedBy
 
 SHOWN = 8
 """Causes that are told apart."""

@@ -43,7 +43,6 @@ def list_(wanted: RunName, step: Step = None, suite: SuiteName = None, runs: Run
     from rich.console import Console
 
     from t1x.campaign.find_run import find_run
-    from t1x.campaign.trial_ending import ending
     from t1x.cli.strangers import note_strangers
     from t1x.cli.trajectory_text import list_summary, list_table
     from t1x.trajectory.storage_reader import read_summaries
@@ -56,8 +55,6 @@ def list_(wanted: RunName, step: Step = None, suite: SuiteName = None, runs: Run
     console = Console(width=max(Console().width, NARROW))
     for file in files:
         found = read_summaries(file.path)
-        for each in found:
-            ending(file.path, each.id, each.ended_by)
         console.print(list_table(found))
         which = "" if step else ", the newest evaluation" if suite else ", the newest batch"
         console.print(f"{file.name}{which}: {list_summary(found)}\n", highlight=False)
@@ -106,7 +103,6 @@ def show(
     from rich.console import Console
 
     from t1x.campaign.find_run import find_run
-    from t1x.campaign.trial_ending import ending
     from t1x.cli.strangers import note_strangers
     from t1x.cli.trajectory_page import trial_page
     from t1x.cli.trajectory_text import trial_text
@@ -123,7 +119,6 @@ def show(
     file = find_trial(run.folder, str(run.started), trial, step, suite, lambda text: typer.echo(f"note: {text}", err=True))
     stored = read_trial(file.path, trial)
     assert stored is not None, "the file has it"
-    ending(file.path, stored.id, stored.ended_by)
     chosen = None
     if policy is not None:
         from t1x.campaign.policy_version import told_weights, weights_beside

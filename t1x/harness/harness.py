@@ -7,10 +7,10 @@ from pydantic import Field
 
 from t1x.config import Component, Role
 from t1x.engine.protocol import Decoding, EngineWorker
-from t1x.harness.records import EndedBy
 from t1x.sandbox.protocol import SandboxLease
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer, Ids
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Turn
 
 

@@ -11,10 +11,10 @@ from t1x.engine.protocol import Decoding, EngineError, EngineWorker, Sampling
 from t1x.harness.conversation import Conversation, IdConversation
 from t1x.harness.harness import Harness, Sink
 from t1x.harness.observation import observation
-from t1x.harness.records import EndedBy
 from t1x.sandbox.protocol import SandboxLease
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer, Ids
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Turn
 
 

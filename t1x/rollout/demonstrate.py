@@ -6,7 +6,6 @@ from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
 from t1x.grading.reward import Reward
 from t1x.harness.harness import Harness
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
@@ -14,6 +13,7 @@ from t1x.rollout.trial import run_trial
 from t1x.sandbox.leases import Leases
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.stitcher import Stitcher
 
 

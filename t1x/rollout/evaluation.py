@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from t1x.grading.report import VerifierReport
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
+from t1x.trajectory.ending import EndedBy
 
 
 def evaluation_metrics(trials: Sequence[Trial]) -> dict[str, float]:

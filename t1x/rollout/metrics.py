@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from t1x.harness.records import EndedBy
 from t1x.rollout.payment import payment
 from t1x.rollout.records import RolloutBatch, Trial
 from t1x.rollout.retention import retention
+from t1x.trajectory.ending import EndedBy
 
 
 def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from t1x.grading.report import VerifierReport
-from t1x.harness.records import EndedBy
 from t1x.tasks.task import Task
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Trajectory, Turn
 
 

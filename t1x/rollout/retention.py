@@ -3,8 +3,8 @@ launched (report, section 7.4)."""
 
 from collections import Counter, defaultdict
 
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import RolloutBatch, Trial
+from t1x.trajectory.ending import EndedBy
 
 BUCKETS = (64, 256, 1024, 4096, 16_384, 65_536)
 """Bounds of a trial's length, in tokens that it has sampled."""

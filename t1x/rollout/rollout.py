@@ -6,12 +6,12 @@ Invariant: when `rollout` returns or raises, no task of it is running.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from t1x.harness.records import EndedBy
 from t1x.rollout.cleanup import undisturbed
 from t1x.rollout.cost import virtual_cost
 from t1x.rollout.records import RolloutBatch, Trial
 from t1x.rollout.scheduler import Begin, Cancel, Cancelled, Close, Event, Finished, Launch, Scheduler
 from t1x.tasks.task import Task
+from t1x.trajectory.ending import EndedBy
 
 RunTrial = Callable[[str, Task], Awaitable[Trial]]
 """Trial id and task to trial; when cancelled it ends the trial in order and returns it, as `run_trial` does."""

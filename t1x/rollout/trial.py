@@ -18,13 +18,13 @@ from t1x.grading.report import VerifierReport
 from t1x.grading.reward import Reward, Spent
 from t1x.grading.verifier import verify
 from t1x.harness.harness import Harness
-from t1x.harness.records import EndedBy
 from t1x.rollout.cleanup import undisturbed
 from t1x.rollout.records import Trial
 from t1x.sandbox.leases import Lease, Leases, RemoteDeadlineError
 from t1x.sandbox.protocol import SandboxError, SandboxLease
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Trajectory, Turn
 
 

@@ -13,9 +13,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from t1x.harness.records import EndedBy
 from t1x.model.routing_layout import RoutingLayout
 from t1x.rollout.records import Trial
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.invariants import stitched_rows
 from t1x.trajectory.records import Trajectory
 from t1x.trajectory.routing import record_flaw

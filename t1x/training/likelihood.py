@@ -7,7 +7,6 @@ import numpy as np
 from pydantic import Field
 
 from t1x.config import Smoke
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.tasks.demonstrations import Demonstrations
 from t1x.training.algorithm import Algorithm, PolicyUpdate, TokenVector, ValueUpdate
@@ -15,6 +14,7 @@ from t1x.training.batch import Batch
 from t1x.training.normalizer import Normalizer
 from t1x.training.objective import NegativeLogLikelihood
 from t1x.training.optimizer import Optimizer
+from t1x.trajectory.ending import EndedBy
 
 
 class SFT(Algorithm):

@@ -1,10 +1,11 @@
 """How a trial can end."""
 
 from enum import StrEnum
+from typing import Never
 
 
 class EndedBy(StrEnum):
-    """Why a trial ended; decides what follows."""
+    """Why a trial ended; decides what follows. Raises `ValueError` for a word that is none of these."""
 
     DONE = "done"
     TURN_LIMIT = "turn_limit"
@@ -15,6 +16,10 @@ class EndedBy(StrEnum):
     VERIFIER_ERROR = "verifier_error"
     REMOTE_DEADLINE = "remote_deadline"
     CANCELLED = "cancelled"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise ValueError(f"it ended by {value!r}, but trials end by {', '.join(cls)}; a newer t1x may have written it")
 
     @property
     def counts(self) -> bool:

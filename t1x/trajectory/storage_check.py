@@ -1,7 +1,6 @@
 """Whether a trial can be stored: shapes, types and ranges of its records, so that whoever reads them may use them as indices and
 show them. What was made of the captures is the auditor's to judge."""
 
-import re
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -14,12 +13,9 @@ from t1x.trajectory.records import Trajectory
 from t1x.trajectory.storage_copies import Rows
 from t1x.trajectory.stored import StoredTrial
 
-_WORD = re.compile("[a-z]+(_[a-z]+)*")
-
 
 def check(trial: StoredTrial) -> None:
     """Shapes, types and ranges of everything, as the records' docstrings have them. Raises `ValueError`."""
-    check_word(trial.ended_by)
     for number, turn in enumerate(trial.turns):
         done, where = turn.completion, f"turn {number}"
         if done.finish_reason not in get_args(FinishReason):
@@ -41,12 +37,6 @@ def check(trial: StoredTrial) -> None:
         _is_routing(stream.routed_experts, where)
         _holds(stitched_rows(stream), where)
         _holds(_out_of_range(stream), where)
-
-
-def check_word(ended_by: str) -> None:
-    """Raises `ValueError` for how no trial ends; those that harnesses know are words such as `engine_error`."""
-    if not _WORD.fullmatch(ended_by):
-        raise ValueError(f"it ended by {ended_by!r}, which isn't a word of small letters")
 
 
 def _are_ids(array: npt.NDArray[Any], what: str) -> None:

@@ -44,7 +44,7 @@ class _File:
             return from_table(table if at is None else table.slice(at, 1))
 
     def trial(self, index: int, row: Row) -> StoredTrial:
-        where = f"row {index} (trial {row['id']!r})"
+        where = _place(index, row)
         if checksum(row) != row["checksum"]:
             raise damaged(self.path, f"{where} has changed since it was written")
         with _readable(self.path, where):
@@ -94,9 +94,16 @@ def read_summaries(path: Path) -> list[TrialSummary]:
     """What a list of the trials tells, in order; neither prompts nor routing are read. Raises `TrialFileError`,
     `FileNotFoundError`."""
     with _opened(path) as file:
-        groups = (file.rows(group, list(SUMMARY_COLUMNS)) for group in range(len(file.groups)))
-        with _readable(path, "its rows"):
-            return [summary_of(row) for rows in groups for row in rows]
+        found: list[TrialSummary] = []
+        for group in range(len(file.groups)):
+            for row in file.rows(group, list(SUMMARY_COLUMNS)):
+                with _readable(path, _place(len(found), row)):
+                    found.append(summary_of(row))
+    return found
+
+
+def _place(index: int, row: Row) -> str:
+    return f"row {index} (trial {row['id']!r})"
 
 
 @contextmanager

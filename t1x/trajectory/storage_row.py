@@ -18,6 +18,7 @@ import numpy.typing as npt
 from t1x.engine.protocol import Completion
 from t1x.text.prefix import common_ids, common_text
 from t1x.text.tokenizer import EncodedText, RenderedPrompt
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.prompt import PromptBuffer
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
 from t1x.trajectory.storage_bounds import check_row
@@ -53,7 +54,7 @@ def from_row(row: Row) -> StoredTrial:
     turns = tuple(_turns(row["turns"]))
     source = _joined([turn.completion.routing for turn in turns])
     trajectories = tuple(_trajectory(each, source) for each in row["trajectories"])
-    trial = StoredTrial(row["id"], row["task"], row["ended_by"], row["reward"], row["resolved"], turns, trajectories)
+    trial = StoredTrial(row["id"], row["task"], EndedBy(row["ended_by"]), row["reward"], row["resolved"], turns, trajectories)
     check(trial)
     return trial
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Boundary
-from t1x.trajectory.storage_check import check_word
 
 SUMMARY_COLUMNS = (
     "id",
@@ -30,7 +30,7 @@ class TrialSummary:
 
     id: str
     task: str
-    ended_by: str
+    ended_by: EndedBy
     reward: float | None
     resolved: bool | None
     turns: int
@@ -46,12 +46,11 @@ class TrialSummary:
 
 def summary_of(row: Mapping[str, Any]) -> TrialSummary:
     """From a row that has these columns. Raises `ValueError` where it's none that was written."""
-    check_word(row["ended_by"])
     masks = [stream["loss_mask"] for stream in row["trajectories"]]
     return TrialSummary(
         id=row["id"],
         task=row["task"],
-        ended_by=row["ended_by"],
+        ended_by=EndedBy(row["ended_by"]),
         reward=row["reward"],
         resolved=row["resolved"],
         turns=len(row["turns"]),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Trajectory, Turn
 
 
@@ -11,7 +12,7 @@ class StoredTrial:
 
     id: str
     task: str
-    ended_by: str
+    ended_by: EndedBy
     reward: float | None
     resolved: bool | None
     """What its verifier says; None where it wasn't verified."""

@@ -13,11 +13,11 @@ from t1x.campaign.experiment import Experiment
 from t1x.config import load
 from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.sandbox.local import BubblewrapSandbox
 from t1x.tasks.synthetic import SyntheticPool
 from t1x.tasks.task import Task, TaskFile
+from t1x.trajectory.ending import EndedBy
 
 TASKS = SyntheticPool(split="train", size=3).build()
 

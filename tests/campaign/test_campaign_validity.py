@@ -6,9 +6,9 @@ import pytest
 
 from t1x.campaign.validity import SHOWN, cause_lines, causes, failure
 from t1x.grading.report import unusable
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
+from t1x.trajectory.ending import EndedBy
 
 
 def ended(ended_by: EndedBy, task: str, error: str = "") -> Trial:

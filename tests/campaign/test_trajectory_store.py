@@ -14,9 +14,9 @@ from t1x.campaign.stored_trajectories import StoredTrajectories
 from t1x.campaign.trajectory_store import TrajectoryStore
 from t1x.engine.protocol import Completion
 from t1x.grading.report import VerifierReport
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Trajectory, Turn
 from t1x.trajectory.storage_folder import batch_files
 from t1x.trajectory.storage_reader import read_header, read_trials

@@ -13,6 +13,7 @@ from t1x.config import dump, load
 from t1x.engine.protocol import Completion
 from t1x.model.routing_layout import RoutingLayout
 from t1x.text.chat import bundled
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Turn
 from t1x.trajectory.routing import padding_rows
 from t1x.trajectory.stitcher import TokenStitcher
@@ -36,7 +37,7 @@ def trial(name, answers=("ls", "cat a.txt"), ended_by="done"):
         held = len(prompt) + len(ids) - 1
         prompt = np.concatenate([prompt, ids, tokenizer.glue("nothing\n")])
     trajectories = () if ended_by == "sandbox_error" else tuple(stitcher.finish())
-    return StoredTrial(name, "task", ended_by, 1.0, True, tuple(turns), trajectories)
+    return StoredTrial(name, "task", EndedBy(ended_by), 1.0, True, tuple(turns), trajectories)
 
 
 def broken(name, at=-2):
@@ -210,7 +211,8 @@ def test_trials_of_evaluations_are_audited_by_their_suite_alone(write, capsys):
 def test_an_ending_that_no_trial_has_is_refused(write, capsys):
     write({("train", 1): [dataclasses.replace(trial("a"), ended_by="boredom")]})
     assert main(["audit", "quick"]) == 2
-    assert "train-1.parquet has a trial 'a' that ended by 'boredom', but trials end by done, " in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "train-1.parquet is damaged or cut off: row 0 (trial 'a') can't be read (it ended by 'boredom', but " in said
 
 
 def test_strange_files_are_told_and_those_of_another_run_refused(write, capsys):

@@ -23,6 +23,7 @@ from t1x.engine.protocol import Decoding, Sampling
 from t1x.model.checkpoint import save_pretrained, to_hf
 from t1x.model.transformer import MoeTransformer
 from t1x.text.tokenizer import ChatTokenizer
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Turn
 from t1x.trajectory.storage_reader import read_trials
 from t1x.trajectory.storage_writer import TrialWriter
@@ -46,9 +47,9 @@ async def conversations(campaign: Campaign, policy: MoeTransformer, tokenizer: C
         stitcher = campaign.stitcher.build(tokenizer, campaign.model.routing_layout)
         for each in turns:
             stitcher.add(each)
-        trials.append(StoredTrial(f"train-1-{index}", "toy", "done", 0.5, True, tuple(turns), tuple(stitcher.finish())))
+        trials.append(StoredTrial(f"train-1-{index}", "toy", EndedBy.DONE, 0.5, True, tuple(turns), tuple(stitcher.finish())))
     await engine.close()
-    broken = StoredTrial("train-1-broken", "toy", "sandbox_error", None, None, trials[0].turns, ())
+    broken = StoredTrial("train-1-broken", "toy", EndedBy.SANDBOX_ERROR, None, None, trials[0].turns, ())
     return [broken, *trials]
 
 

@@ -14,8 +14,8 @@ import pytest
 from t1x.cli import main
 from t1x.config import dump, load
 from t1x.engine.protocol import Completion
-from t1x.harness.records import EndedBy
 from t1x.text.chat import bundled
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
 from t1x.trajectory.storage_folder import batch_path
 from t1x.trajectory.storage_writer import TrialWriter
@@ -109,7 +109,7 @@ def test_a_list_fits_into_80_columns_and_names_boundaries_that_are_not_exact(
     monkeypatch.setenv("COLUMNS", "80")
     whole = made("train-9-63", TWO, 0.125, task="train-000004-4d9461a3")
     stream = replace(whole.trajectories[0], boundaries=(Boundary.RETOKENIZED,))
-    limit = replace(made("train-9-64", [("ab " * 90, "cd " * 30)] * 2, task="train-000005-3f2a91bc"), ended_by="turn_limit")
+    limit = replace(made("train-9-64", [("ab " * 90, "cd " * 30)] * 2, task="train-000005-3f2a91bc"), ended_by=EndedBy.TURN_LIMIT)
     with TrialWriter(batch_path(run, "train", 9), {}) as writer:
         writer.add(replace(whole, trajectories=(stream,)))
         writer.add(limit)
@@ -499,8 +499,8 @@ def test_an_ending_that_no_trial_has_is_refused(run: Path, capsys: pytest.Captur
         writer.add(replace(made("a", TWO), ended_by="boredom"))
     for words in (("list", NAME), ("show", NAME, "a")):
         wrong = said(capsys, *words, code=2)
-        assert "train-13.parquet has a trial 'a' that ended by 'boredom', but trials end by done, turn_limit, " in wrong
-        assert "so read it with that, or remove it from there" in wrong
+        assert "row 0 (trial 'a') can't be read (it ended by 'boredom', but trials end by done, turn_limit, " in wrong
+        assert "; a newer t1x may have written it)" in wrong
 
 
 def test_a_policys_own_choice_is_compared(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

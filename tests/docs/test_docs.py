@@ -19,11 +19,11 @@ from t1x.config import ConfigError, discover, load
 from t1x.engine.protocol import Completion
 from t1x.grading.report import VerifierReport
 from t1x.grading.reward import BinaryReward, LengthPenalty, Spent, TestCountReward
-from t1x.harness.records import EndedBy
 from t1x.rollout.evaluation import evaluation_metrics
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
 from t1x.trajectory.audit import audit
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Turn
 from t1x.trajectory.stitcher import TokenStitcher
 

@@ -11,7 +11,6 @@ from leftovers import descriptors, processes_of
 from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
 from t1x.grading.reward import TestCountReward
-from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
 from t1x.rollout.metrics import rollout_metrics
 from t1x.rollout.records import RolloutBatch, Trial
@@ -23,6 +22,7 @@ from t1x.sandbox.local import BubblewrapSandbox
 from t1x.tasks.synthetic import SyntheticPool
 from t1x.tasks.task import Run, Task
 from t1x.text.bundled import BundledTokenizer
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.stitcher import TokenStitcher
 
 tokenizer = BundledTokenizer().build()

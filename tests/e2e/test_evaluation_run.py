@@ -18,8 +18,8 @@ from t1x.campaign.run import run_experiment
 from t1x.config import load
 from t1x.engine.protocol import Decoding
 from t1x.grading.report import VerifierReport, unusable
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.storage_folder import batch_files
 from t1x.trajectory.storage_reader import read_trials
 

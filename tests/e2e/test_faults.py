@@ -12,9 +12,9 @@ from faulty_rollout import HARNESS, TASK, Attempt, broken, play, reference, show
 from leftovers import alive, started
 
 from t1x.campaign.validity import causes
-from t1x.harness.records import EndedBy
 from t1x.sandbox.removal import remove_tree
 from t1x.tasks.task import TaskFile
+from t1x.trajectory.ending import EndedBy
 
 SOLVED = TASK.assertions / 20
 SLEEP = f"sleep {os.getpid()}11"

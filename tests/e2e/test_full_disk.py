@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from faulty_rollout import TASK, Attempt, play, reference, shown, untouched
 
-from t1x.harness.records import EndedBy
 from t1x.tasks.task import TaskFile
+from t1x.trajectory.ending import EndedBy
 
 
 @dataclass(frozen=True)

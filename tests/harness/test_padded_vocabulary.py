@@ -16,7 +16,6 @@ from t1x.cli.trajectory_page import trial_page
 from t1x.cli.trajectory_text import trial_text
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Decoding
-from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
 from t1x.harness.text_shell import TextShellHarness
 from t1x.model.checkpoint import to_hf
@@ -24,6 +23,7 @@ from t1x.model.qwen3_moe import Qwen3Moe
 from t1x.text.canonical import noncanonical
 from t1x.text.huggingface import HuggingFaceTokenizer
 from t1x.trajectory.audit import audit
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Boundary
 from t1x.trajectory.shown import shown
 from t1x.trajectory.stitcher import RetokenizingStitcher, StitchingError, TokenStitcher

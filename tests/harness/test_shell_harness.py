@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from t1x.config import Component, Role
 from t1x.engine.protocol import Decoding, EngineError
-from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
 from t1x.sandbox.protocol import SandboxError
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.stitcher import TokenStitcher
 
 

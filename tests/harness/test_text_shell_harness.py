@@ -12,11 +12,11 @@ from promises import promise
 from pydantic import ValidationError
 
 from t1x.config import Component, Role
-from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
 from t1x.harness.text_shell import TextShellHarness
 from t1x.sandbox.protocol import ExecResult
 from t1x.trajectory.audit import audit
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Boundary
 from t1x.trajectory.stitcher import TokenFidelityError, TokenStitcher
 

@@ -4,9 +4,9 @@ import numpy as np
 
 from t1x.engine.protocol import Completion
 from t1x.grading.report import VerifierReport
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Trajectory, Turn
 
 

@@ -3,11 +3,11 @@ import contextlib
 
 import pytest
 
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import Oversample, WaitAll, WholeGroups
 from t1x.tasks.task import Task
+from t1x.trajectory.ending import EndedBy
 
 
 def task(name):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from made_trials import make_trial
 
 from t1x.grading.report import VerifierReport
-from t1x.harness.records import EndedBy
 from t1x.rollout.evaluation import evaluation_metrics, pass_at
+from t1x.trajectory.ending import EndedBy
 
 OUTCOMES = st.lists(st.lists(st.booleans(), min_size=1, max_size=5), min_size=1, max_size=5)
 """Of each attempt at each task, whether it resolved it."""

@@ -6,12 +6,12 @@ import pytest
 from made_trials import make_trial
 
 from t1x.grading.report import Cause, VerifierReport
-from t1x.harness.records import EndedBy
 from t1x.rollout.metrics import rollout_metrics
 from t1x.rollout.payment import payment
 from t1x.rollout.records import RolloutBatch, Trial
 from t1x.rollout.retention import retention
 from t1x.tracking.log import check_name
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Turn
 
 

@@ -10,7 +10,6 @@ import torch
 from t1x.engine.embedded import EmbeddedEngine
 from t1x.engine.protocol import Decoding
 from t1x.grading.reward import TestCountReward
-from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
 from t1x.model.checkpoint import to_hf
 from t1x.model.qwen3_moe import Qwen3Moe
@@ -25,6 +24,7 @@ from t1x.tasks.demonstrations import MixedDemonstrations
 from t1x.tasks.synthetic import SyntheticPool
 from t1x.text.bundled import BundledTokenizer
 from t1x.trajectory.audit import Audit, audit
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.stitcher import TokenStitcher
 
 torch.set_num_threads(1)

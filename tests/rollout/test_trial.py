@@ -13,7 +13,6 @@ from leftovers import alive, started
 from t1x.engine.protocol import Decoding
 from t1x.engine.scripted import ScriptedEngine
 from t1x.grading.reward import Reward, TestCountReward
-from t1x.harness.records import EndedBy
 from t1x.harness.shell import ShellHarness
 from t1x.rollout.trial import run_trial
 from t1x.sandbox.local import BubblewrapSandbox
@@ -21,6 +20,7 @@ from t1x.tasks.synthetic import SyntheticPool
 from t1x.tasks.task import Run, TaskFile
 from t1x.text.bundled import BundledTokenizer
 from t1x.trajectory.audit import audit
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.stitcher import RoutingRecordError, TokenStitcher
 
 tokenizer = BundledTokenizer().build()

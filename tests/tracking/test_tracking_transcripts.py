@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from t1x.grading.report import VerifierReport, unusable
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
 from t1x.tracking.transcripts import transcript, write_transcripts
+from t1x.trajectory.ending import EndedBy
 
 
 def trial(name: str, reward: float | None, report: VerifierReport | None = None, messages=(), **fields) -> Trial:

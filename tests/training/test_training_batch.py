@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t1x.harness.records import EndedBy
 from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
 from t1x.training.batch import Batch
 from t1x.training.microbatch import pack, split
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import VersionSpan
 
 

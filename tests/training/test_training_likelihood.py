@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from t1x.grading.report import VerifierReport
-from t1x.harness.records import EndedBy
 from t1x.model.router import RouterMode
 from t1x.rollout.records import Trial
 from t1x.tasks.demonstrations import MixedDemonstrations
@@ -14,6 +13,7 @@ from t1x.training.batch import Batch
 from t1x.training.likelihood import SFT, RejectionSampling
 from t1x.training.optimizer import Adam
 from t1x.training.trainer import TorchTrainer
+from t1x.trajectory.ending import EndedBy
 
 ADAM = Adam(lr=1e-2)
 DEMONSTRATIONS = MixedDemonstrations()

@@ -13,6 +13,7 @@ from random_turns import make_turns, stitch
 from t1x.engine.protocol import Completion
 from t1x.text.tokenizer import EncodedText, RenderedPrompt
 from t1x.trajectory import storage_writer
+from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
 from t1x.trajectory.stored import StoredTrial
 
@@ -97,7 +98,7 @@ def trial(seed: int, turns: int = 3, streams: int = 2, layers: int = 2, k: int =
     return StoredTrial(
         id=f"trial-{seed}",
         task=f"task {seed}",
-        ended_by=str(random.choice(["done", "context", "engine_error"])),
+        ended_by=EndedBy(random.choice(["done", "context", "engine_error"])),
         reward=float(random.normal()),
         resolved=bool(random.random() < 0.5),
         turns=tuple(made),
@@ -108,7 +109,7 @@ def trial(seed: int, turns: int = 3, streams: int = 2, layers: int = 2, k: int =
 def stitched(plan: Any, seed: int = 0, layout: tuple[int, int] = (2, 2)) -> StoredTrial:
     """One as a campaign makes it; see `random_turns.make_turns`."""
     turns = make_turns(plan, layout, seed)
-    return StoredTrial(f"stitched-{seed}", "task", "done", 1.0, True, tuple(turns), tuple(stitch(turns)))
+    return StoredTrial(f"stitched-{seed}", "task", EndedBy.DONE, 1.0, True, tuple(turns), tuple(stitch(turns)))
 
 
 def crafted(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:

@@ -244,7 +244,6 @@ def test_streams_that_disagree_are_not_written(folder: Path) -> None:
                 turn.rendered, encoded=dataclasses.replace(turn.rendered.encoded, starts=np.zeros(99, np.int32))
             )
         ),
-        r"it ended by 'odd\\x1b', which isn't a word": dataclasses.replace(made, ended_by="odd\x1b"),
         r"turn 0: finish_reason is 'eos', not one of stop, length, abort": with_done(finish_reason="eos"),
         r"turn 0: ids have -3 among them": with_done(ids=np.full_like(done.ids, -3)),
         r"Python int too large": with_done(version=2**63),

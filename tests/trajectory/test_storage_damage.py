@@ -171,7 +171,7 @@ def numbers(*values: int) -> np.ndarray:
         (in_turn("prompt_ids", np.array([-7], np.int32)), "turn 0: prompt_ids have -7 among them"),
         (in_trajectory("token_ids", np.full(6, -7, np.int32)), "trajectory 0: token_ids have -7 among them"),
         (in_turn("finish_reason", "\x1b[31mboo"), r"turn 0: finish_reason is '\x1b[31mboo', not one of stop, length, abort"),
-        (lambda row: row.update(ended_by="\x1b]0;x\x07"), r"it ended by '\x1b]0;x\x07', which isn't a word"),
+        (lambda row: row.update(ended_by="\x1b]0;x\x07"), r"it ended by '\x1b]0;x\x07', but trials end by done, "),
     ],
 )
 def test_rows_are_refused_though_their_checksum_is_right(tmp_path: Path, change: Callable[[dict], None], said: str) -> None:
@@ -183,7 +183,7 @@ def test_rows_are_refused_though_their_checksum_is_right(tmp_path: Path, change:
 
 def test_summaries_of_such_rows_are_refused_as_far_as_they_show_them(tmp_path: Path) -> None:
     for change in (lambda row: row.update(ended_by="\x1b[31m"), in_trajectory("boundaries", ["sharp"])):
-        with pytest.raises(TrialFileError, match=r"wrong.parquet is damaged .*its rows can't be read"):
+        with pytest.raises(TrialFileError, match=r"wrong.parquet is damaged .*row 0 \(trial 'trial-0'\) can't be read \("):
             read_summaries(crafted(tmp_path / "wrong.parquet", change))
 
 
