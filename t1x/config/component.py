@@ -4,7 +4,7 @@ Invariants:
 - a *kind* is a direct subclass of `Component`; a *component* is a subclass of a kind, registered under its class name;
 - a component is frozen, refuses unknown fields and numbers that aren't finite (a field that may be infinite says
   `Field(allow_inf_nan=True)`), and imports nothing heavy: its worker is imported when it is built;
-- a method that a component overrides takes what that of its kind takes;
+- a method that a component overrides stays a method that takes what that of its kind takes (`overriding` says what isn't judged);
 - every field says what it is in a docstring under it, and has a `Role`; one that a subclass declares again keeps both unless it
   says otherwise.
 """

@@ -1,10 +1,12 @@
 """Methods that a component overrides take what those of its kind take: whoever calls them knows the kind alone.
 
-Types aren't looked at: a type checker does that, and annotations needn't be importable here.
+Types aren't looked at: a type checker does that, and annotations needn't be importable here. A property over a property isn't
+judged either, nor what Pydantic calls, nor a callable that is no function. A decorated method takes what its decorator takes.
 """
 
 import inspect
 from collections.abc import Iterator
+from functools import cached_property
 from inspect import Parameter, Signature
 from types import FunctionType
 
@@ -12,21 +14,30 @@ _METHOD = (staticmethod, classmethod)
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _ANY = "any"
 """Stands for an argument whose name nobody has to know: of a parameter that is given by place alone, or of *args and **kwargs."""
+_PYDANTIC = ("field_validators", "model_validators", "field_serializers", "model_serializers")
+"""Kinds of methods that it calls."""
+_MANY = 99
+"""Stands for however many arguments *args takes: more than any method has parameters."""
 
 
 def misfit(cls: type, base: type) -> str:
     """What is wrong with a method of `cls` that overrides one of a subclass of `base`; empty where nothing is."""
     for name in vars(cls):
         above = next((each for each in cls.__mro__[1:] if issubclass(each, base) and name in vars(each)), None)
-        if above is None or (found := _method(cls, name)) is None or (due := _method(above, name)) is None:
+        if above is None or (due := _method(above, name)) is None or _of_pydantic(cls, name):
             continue
-        if _shape(found) == _shape(due) and type(vars(cls)[name]) is type(vars(above)[name]):  # as nearly always, and quickly seen
+        if isinstance(vars(cls)[name], (property, cached_property)):
+            return f"{cls.__name__} overrides {above.__name__}.{name}, which is called, with a property; make it a method"
+        if (found := _method(cls, name)) is None:
             continue
-        alike = inspect.iscoroutinefunction(found) == inspect.iscoroutinefunction(due)
-        if not alike or not takes(_called(cls, name), _called(above, name)):
+        static, above_static = (isinstance(vars(each)[name], staticmethod) for each in (cls, above))
+        if _shape(found) == _shape(due) and static is above_static:  # as nearly always, and quickly seen
+            continue
+        taken, called = inspect.signature(found, follow_wrapped=False), inspect.signature(due)
+        if _awaited(found).isdisjoint(_awaited(due)) or not takes(_on_instance(taken, static), _on_instance(called, above_static)):
             return (
-                f"{cls.__name__} overrides {above.__name__}.{name} and is called like it, but has {_written(found)} instead of "
-                f"{_written(due)}; give it these parameters (further ones need a default)"
+                f"{cls.__name__} overrides {above.__name__}.{name} and is called like it, but has {_written(found, taken)} instead "
+                f"of {_written(due, called)}; give it these parameters (further ones need a default)"
             )
     return ""
 
@@ -45,7 +56,7 @@ def _calls(due: Signature) -> Iterator[tuple[list[str], list[str]]]:
         alone = [_ANY for each in given if each.kind is Parameter.POSITIONAL_ONLY]
         either = [each.name for each in given if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
         named = [each.name for each in given if each.kind is Parameter.KEYWORD_ONLY]
-        beyond = [_ANY] * 99 if Parameter.VAR_POSITIONAL in kinds and given is parameters else []
+        beyond = [_ANY] * _MANY if Parameter.VAR_POSITIONAL in kinds and given is parameters else []
         yield alone + either + beyond, named
         yield alone, either + named + [_ANY] * (Parameter.VAR_KEYWORD in kinds)
 
@@ -75,17 +86,26 @@ def _shape(method: FunctionType) -> tuple[object, ...]:
     return names, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & flags, defaults
 
 
-def _called(cls: type, name: str) -> Signature:
-    """What a call on an instance takes."""
-    found = vars(cls)[name]
-    signature = inspect.signature(found.__func__ if isinstance(found, _METHOD) else found)
-    own = [] if isinstance(found, staticmethod) else list(signature.parameters)[:1]
-    return signature.replace(parameters=[each for each in signature.parameters.values() if each.name not in own])
+def _on_instance(signature: Signature, static: bool) -> Signature:
+    """What a call on an instance takes; *args may be where the instance goes."""
+    parameters = list(signature.parameters.values())
+    given = not static and parameters and parameters[0].kind is not Parameter.VAR_POSITIONAL
+    return signature.replace(parameters=parameters[1 if given else 0 :])
 
 
-def _written(method: FunctionType) -> str:
+def _awaited(method: FunctionType) -> set[bool]:
+    """Whether what it returns is awaited; both may be where it's decorated."""
+    return {inspect.iscoroutinefunction(method), inspect.iscoroutinefunction(inspect.unwrap(method))}
+
+
+def _of_pydantic(cls: type, name: str) -> bool:
+    """Whether it's Pydantic that calls this method, which looks at what it takes."""
+    decorators = getattr(cls, "__pydantic_decorators__", None)
+    return any(name in getattr(decorators, each, ()) for each in _PYDANTIC)
+
+
+def _written(method: FunctionType, signature: Signature) -> str:
     """Its name and parameters, without types."""
-    signature = inspect.signature(method)
     bare = [each.replace(annotation=Parameter.empty) for each in signature.parameters.values()]
-    mark = "async " if inspect.iscoroutinefunction(method) else ""
+    mark = "async " if inspect.iscoroutinefunction(inspect.unwrap(method)) else ""
     return f"{mark}{method.__name__}{signature.replace(parameters=bare, return_annotation=Signature.empty)}"

@@ -1,13 +1,18 @@
 """A component's methods take what those of its kind take."""
 
+import abc
+import functools
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cached_property, partialmethod
 from itertools import chain, combinations, product
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import field_validator
 
 from t1x.cli import main
 from t1x.config import Component
@@ -113,6 +118,99 @@ def test_what_takes_more_or_takes_it_in_another_way_is_a_component(kind: type[Co
 
     assert Lazy().bake(1.0, water=2) == "1.0"
     assert Component.registry.keys() >= {"Careful", "Lazy"}
+
+
+def test_what_is_no_plain_method_is_a_component_where_it_can_be_called_so(kind: type[Component]) -> None:
+    """Decorated, bound in part, called by Pydantic alone, abstract on the way."""
+
+    def told(method):
+        @functools.wraps(method)
+        def inner(*args, **kwargs):
+            return method(*args, **kwargs)
+
+        return inner
+
+    def salted(method):
+        @functools.wraps(method)
+        def inner(self, flour, *, water=0.7):
+            return method(self, 0.02, flour, water)
+
+        return inner
+
+    class Exact(kind, abc.ABC):
+        """A kind's component that isn't whole."""
+
+        scale: int = 1
+        """Of its flour."""
+
+        @field_validator("scale")
+        @classmethod
+        def positive(cls, scale):
+            return abs(scale)
+
+        @abc.abstractmethod
+        def bake(self, flour, *, water=0.7): ...
+
+        @contextmanager
+        def oven(self, heat):
+            yield heat
+
+        @property
+        def open(self):
+            return True
+
+    class Told(Exact):
+        """Whole."""
+
+        @salted
+        def bake(self, salt, flour, water):
+            return f"{salt} {flour} {water}"
+
+        @told
+        async def deliver(self, loaf):
+            pass
+
+        @field_validator("scale")
+        @classmethod
+        def positive(cls, scale, info):
+            return abs(scale)
+
+        def oven(self, heat):
+            return nullcontext(heat + 1)
+
+        @cached_property
+        def open(self):
+            return False
+
+    class Partly(Told):
+        """Of another method."""
+
+        def mixed(*args, **kwargs):
+            return f"{args[1:]} {kwargs}"
+
+        bake = partialmethod(mixed, 0.03)
+
+        @classmethod
+        @told
+        def hired(cls, year):
+            return year
+
+        @contextmanager
+        def oven(self, heat):
+            yield heat + 2
+
+    assert Told(scale=-2).bake(1.0) == "0.02 1.0 0.7"
+    assert Told(scale=-2).scale == 2
+    with Told().oven(1) as one, Partly().oven(1) as two:
+        assert (one, two) == (2, 3)
+    assert Partly().bake(1.0, water=2) == "(0.03, 1.0) {'water': 2}"
+
+
+@pytest.mark.parametrize("made", [property, cached_property])
+def test_a_property_in_a_methods_place_is_refused(kind: type[Component], made: Callable) -> None:
+    with pytest.raises(ValueError, match=r"Rash overrides Baker\.hired, which is called, with a property; make it a method"):
+        type("Rash", (kind,), {"__module__": "shop", "hired": made(lambda self: 1)})
+    assert "Rash" not in Component.registry
 
 
 def test_what_takes_something_else_is_refused_with_both_signatures(kind: type[Component]) -> None:
