@@ -39,7 +39,7 @@ study-gap: venv ## the log-probability gap of the newest policy, with and withou
 	$(BIN)/python benchmarks/gap.py
 
 bench: venv ## each benchmark prints a ratio
-	@set -e; for script in benchmarks/engine.py benchmarks/stitch.py benchmarks/replay.py benchmarks/train_step.py benchmarks/sandbox.py benchmarks/startup.py; do \
+	@set -e; for script in benchmarks/engine.py benchmarks/stitch.py benchmarks/text_prompts.py benchmarks/replay.py benchmarks/train_step.py benchmarks/sandbox.py benchmarks/startup.py; do \
 		echo "== $$script"; $(BIN)/python $$script; \
 	done
 

@@ -1,6 +1,8 @@
 """Claim: routing replay makes a training step of the actor at most 5 % slower, and its record is a fifth of what engines send.
 
-python benchmarks/replay.py [--pairs 120]
+python benchmarks/replay.py [--pairs N]
+
+README has the figures of 120 pairs, which is the default, on a machine that does nothing else.
 
 A step is what the torch trainer does with a rollout batch: the behaviour pass and the update, forward and backward, called as in a
 run. The record holds the experts that the network chooses freely, so that both kinds of step send every token through the same
