@@ -22,6 +22,7 @@ from t1x.tasks.pool import TaskPool
 from t1x.tasks.task import Task
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.tracking.protocol import TrackedRun
+from t1x.trajectory.storage_folder import step_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +90,11 @@ def trial_runner(
     return run
 
 
-def named(purpose: str, step: int, tasks: Sequence[Task], attempts: int = 1) -> Mapping[str, Task]:
-    """Trial ids to tasks, in order; every first attempt comes before any second one."""
+def named(purpose: str, step: int | None, tasks: Sequence[Task], attempts: int = 1) -> Mapping[str, Task]:
+    """Trial ids to tasks, in order; every first attempt comes before any second one. An id is the name of the file that keeps the
+    trial, and a number; `step` as there."""
     return {
-        f"{purpose}-{step}-{index}" + (f".{attempt}" if attempt else ""): task
+        f"{purpose}-{step_name(step)}-{index}" + (f".{attempt}" if attempt else ""): task
         for attempt in range(attempts)
         for index, task in enumerate(tasks)
     }

@@ -43,17 +43,17 @@ async def evaluate(
     assembly: Assembly, engine: EngineWorker, suite: Suite, each: Pass, step: int | None, seen: list[Trial]
 ) -> Score:
     """One pass over a suite, whose trials are added to `seen` and kept. Raises what `failure` gives where none was valid."""
-    policy, at = policy_name(step), step or 0
+    policy = policy_name(step)
     purpose = f"eval-{suite.name}-{each.mode}"
     tasks = first(assembly.suites[suite.name], each.tasks)
-    trials = named(purpose, at, tasks, each.attempts)
+    trials = named(purpose, step, tasks, each.attempts)
     with assembly.progress.phase(f"evaluating {policy} on {suite.name}, {each.label}", len(trials)) as phase:
         try:
             batch = await rollout(
                 trials,
                 batch=len(trials),
                 scheduler=WaitAll(),
-                run=assembly.runner(engine, purpose, at, each.decoding, each.harness),
+                run=assembly.runner(engine, purpose, step or 0, each.decoding, each.harness),
                 concurrency=assembly.experiment.concurrency,
                 on_trial=lambda _: phase.advance(),
             )

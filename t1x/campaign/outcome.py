@@ -10,6 +10,7 @@ from typing import Any
 
 from t1x.campaign.suite import Measure
 from t1x.rollout.records import Trial
+from t1x.trajectory.storage_folder import UNTRAINED
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,13 @@ class Score:
     def logged(self) -> tuple[dict[str, float], int]:
         """Its metrics as they are tracked, and the step they stand at; the untrained policy's stand under `untrained/` instead of
         `eval/`, at step 0."""
-        prefix = "untrained" if self.step is None else "eval"
+        prefix = UNTRAINED if self.step is None else "eval"
         return {f"{prefix}/{self.suite}/{name}{self.ending}": value for name, value in self.metrics.items()}, self.step or 0
 
 
 def policy_name(step: int | None) -> str:
     """`untrained`, `start` or `step <n>`; see `Score.step`."""
-    return {None: "untrained", 0: "start"}.get(step, f"step {step}")
+    return {None: UNTRAINED, 0: "start"}.get(step, f"step {step}")
 
 
 @dataclass(slots=True)

@@ -9,6 +9,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t1x.trajectory.storage_folder import UNTRAINED
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's palette, told apart with any colour vision."""
 MARKERS = ("o", "s", "D", "^", "v", "P")
-UNTRAINED = "untrained"
-"""Legend entry of the dotted levels."""
 RATES_FROM, RATES_TO = -0.02, 0.1
 """Where an axis of shares begins, so that a 0 is seen, and what it reaches at least."""
 

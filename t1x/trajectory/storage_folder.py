@@ -1,7 +1,9 @@
 """Where the stored trials of a run are: `trajectories/<purpose>-<step>.parquet` in its folder."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum, auto
 from pathlib import Path
 
 FOLDER = "trajectories"
@@ -10,6 +12,15 @@ UNTRAINED = "untrained"
 _NAME = re.compile(
     r"(?:(?P<rollout>warmup|train)|(?P<pass>eval-(?P<suite>[a-z0-9_]+)-[a-z]+))-(?P<step>untrained|0|[1-9][0-9]*)\.parquet"
 )
+
+
+class _Stage(IntEnum):
+    """Of a run, in order."""
+
+    UNTRAINED = auto()
+    START = auto()
+    WARMUP = auto()
+    TRAINING = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +43,7 @@ class BatchFile:
     @property
     def at(self) -> str:
         """The step as it's written."""
-        return UNTRAINED if self.step is None else str(self.step)
+        return step_name(self.step)
 
     @property
     def identity(self) -> dict[str, str]:
@@ -41,14 +52,32 @@ class BatchFile:
 
     @property
     def moment(self) -> tuple[int, int, bool, str]:
-        """Orders files as a run makes them."""
-        stage = 2 if self.purpose == "warmup" else 0 if self.step is None else 3 if self.step or self.suite is None else 1
+        """Orders files as a run makes them: passes of the untrained policy, those of the start, the warm-up, then of each step its
+        batch and the passes after it."""
+        if self.step is None:
+            stage = _Stage.UNTRAINED
+        elif self.purpose == "warmup":
+            stage = _Stage.WARMUP
+        elif self.suite and self.step == 0:
+            stage = _Stage.START
+        else:
+            stage = _Stage.TRAINING
         return stage, self.step or 0, self.suite is not None, self.purpose
+
+
+def step_name(step: int | None) -> str:
+    """A step as names of files and ids of trials have it; None as in `BatchFile`."""
+    return UNTRAINED if step is None else str(step)
+
+
+def of_untrained(identity: Mapping[str, str]) -> bool:
+    """Whether the untrained policy sampled the trials of a file of this identity. Its version is 0, as that of the start is."""
+    return identity.get("step") == UNTRAINED
 
 
 def batch_path(run: Path, purpose: str, step: int | None) -> Path:
     """The file of a batch or a pass in the folder of a run."""
-    return run / FOLDER / f"{purpose}-{UNTRAINED if step is None else step}.parquet"
+    return run / FOLDER / f"{purpose}-{step_name(step)}.parquet"
 
 
 def batch_file(path: Path) -> BatchFile | None:

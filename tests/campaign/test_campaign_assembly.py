@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from open_folder import open_folder
@@ -18,6 +19,7 @@ from t1x.sandbox.local import BubblewrapSandbox
 from t1x.tasks.synthetic import SyntheticPool
 from t1x.tasks.task import Task, TaskFile
 from t1x.trajectory.ending import EndedBy
+from t1x.trajectory.storage_folder import batch_path
 
 TASKS = SyntheticPool(split="train", size=3).build()
 
@@ -84,3 +86,9 @@ def test_attempts_have_names_of_their_own_and_the_first_keeps_its() -> None:
     assert list(one) == ["eval-3-0", "eval-3-1"]
     assert list(two) == ["eval-3-0", "eval-3-1", "eval-3-0.1", "eval-3-1.1"]
     assert two["eval-3-1.1"] == two["eval-3-1"] == TASKS[1]
+
+
+def test_a_trial_is_named_by_its_file_and_a_number(tmp_path: Path) -> None:
+    for purpose, step in (("train", 3), ("warmup", 0), ("eval-held_out-greedy", None), ("eval-held_out-greedy", 0)):
+        file = batch_path(tmp_path, purpose, step).stem
+        assert list(named(purpose, step, first(TASKS, 2), 2)) == [f"{file}-{number}" for number in ("0", "1", "0.1", "1.1")]

@@ -18,7 +18,7 @@ from t1x.rollout.records import Trial
 from t1x.tasks.task import Task
 from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Trajectory, Turn
-from t1x.trajectory.storage_folder import batch_files
+from t1x.trajectory.storage_folder import batch_files, step_name
 from t1x.trajectory.storage_reader import read_header, read_trials
 from t1x.trajectory.storage_writer import WRITING
 
@@ -103,7 +103,7 @@ def evaluated(run: Path, spec: StoredTrajectories, tokens: int = 4000) -> list[s
             storing.store("train", step, [trial(f"train-{step}-0", tokens=tokens)])
         for purpose in ("eval-validation-greedy", "eval-held_out-sampled"):
             if step != 2:
-                storing.store_pass(purpose, step, [trial(f"{purpose}-{step or 0}-0", tokens=tokens)])
+                storing.store_pass(purpose, step, [trial(f"{purpose}-{step_name(step)}-0", tokens=tokens)])
     storing.close()
     return kept(run)
 

@@ -17,7 +17,7 @@ from t1x.engine.protocol import Completion
 from t1x.text.chat import bundled
 from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
-from t1x.trajectory.storage_folder import batch_path
+from t1x.trajectory.storage_folder import batch_path, step_name
 from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
 
@@ -420,7 +420,7 @@ def evaluated(run: Path) -> Path:
         ("eval-validation-greedy", 6),
     ):
         with TrialWriter(batch_path(run, purpose, step), {"run": NAME, "started": "1.0"}) as writer:
-            writer.add(made(f"{purpose}-{step or 0}-0", TWO))
+            writer.add(made(f"{purpose}-{step_name(step)}-0", TWO))
     return run
 
 
@@ -434,7 +434,7 @@ def test_trials_of_a_suite_are_listed(evaluated: Path, capsys: pytest.CaptureFix
     )
     for step in ("untrained", "eval-held_out-greedy-untrained"):
         found = said(capsys, "list", NAME, "--suite", "held_out", "--step", step)
-        assert re.findall(r"^eval-[\w-]+-\d+-0 ", found, re.M) == ["eval-held_out-greedy-0-0 "]
+        assert re.findall(r"^eval-[\w-]+-0 ", found, re.M) == ["eval-held_out-greedy-untrained-0 "]
     assert "kept evaluations, which --suite lists: held_out, validation" in said(capsys, "list", NAME)
     assert "eval-" not in said(capsys, "list", NAME, "--step", "12").partition("kept")[0]
     assert "has kept no evaluation of held_out at 6; it has eval-held_out-greedy-untrained, " in said(
@@ -448,7 +448,8 @@ def test_a_trial_of_an_evaluation_is_shown(evaluated: Path, capsys: pytest.Captu
     for trial, words, file in (
         ("eval-held_out-sampled-12-0", (), "eval-held_out-sampled-12"),
         ("eval-held_out-greedy-12-0", ("--step", "12"), "eval-held_out-greedy-12"),
-        ("eval-held_out-greedy-0-0", ("--suite", "held_out", "--step", "untrained"), "eval-held_out-greedy-untrained"),
+        ("eval-held_out-greedy-untrained-0", (), "eval-held_out-greedy-untrained"),
+        ("eval-held_out-greedy-untrained-0", ("--suite", "held_out", "--step", "untrained"), "eval-held_out-greedy-untrained"),
     ):
         text = " ".join(said(capsys, "show", NAME, trial, *words).split())
         assert text.startswith(f"trial {trial}, of {NAME}, {file} task ")
@@ -460,11 +461,10 @@ def test_a_trial_of_an_evaluation_is_shown(evaluated: Path, capsys: pytest.Captu
 def test_the_untrained_policy_and_the_start_are_told_apart(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with TrialWriter(batch_path(evaluated, "eval-held_out-greedy", 0), {}) as writer:
         writer.add(made("eval-held_out-greedy-0-0", TWO))
-    wrong = said(capsys, "show", NAME, "eval-held_out-greedy-0-0", code=2)
-    assert "eval-held_out-greedy-untrained, eval-held_out-greedy-0; --step chooses one" in wrong
     for step in ("untrained", "0"):
-        text = said(capsys, "show", NAME, "eval-held_out-greedy-0-0", "--step", step)
-        assert f", eval-held_out-greedy-{step} task " in " ".join(text.split())
+        name = f"eval-held_out-greedy-{step}"
+        for words in ((), ("--step", step)):
+            assert f", {name} task " in " ".join(said(capsys, "show", NAME, f"{name}-0", *words).split())
 
 
 def test_a_run_that_trained_nothing_says_what_it_has(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
