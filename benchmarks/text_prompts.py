@@ -8,14 +8,14 @@ interleaved runs; what is left grows with the square of the turns, since a templ
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 
 import numpy as np
 import tokenizers
 
 from t1x.text.chat import TemplatedTokenizer, bundled
-from t1x.text.tokenizer import Message, RenderedPrompt
+from t1x.text.tokenizer import ChatTokenizer, Message, RenderedPrompt
 
 TURNS = (50, 100, 200)
 RUNS = 3
@@ -57,11 +57,11 @@ def conversation(turns: int) -> list[Message]:
     return said
 
 
-def prompts(render: Callable[[Sequence[Message]], RenderedPrompt], messages: Sequence[Message]) -> tuple[float, RenderedPrompt]:
-    """CPU seconds of all turns' prompts, and the last one."""
-    start = time.process_time()
+def prompts(chat: ChatTokenizer, messages: Sequence[Message], *, grows: bool) -> tuple[float, RenderedPrompt]:
+    """CPU seconds of all turns' prompts, by one renderer that `grows` or each by itself, and the last one."""
+    start, render = time.process_time(), chat.prompt_renderer()
     for end in range(1, len(messages), 2):
-        last = render(messages[:end])
+        last = (render if grows else chat.prompt_renderer())(messages[:end])
     return time.process_time() - start, last
 
 
@@ -73,7 +73,7 @@ def main() -> None:
             messages = conversation(turns)
             rounds = []
             for _ in range(RUNS):
-                (alone, one), (growing, other) = (prompts(each, messages) for each in (chat.render_prompt, chat.prompt_renderer()))
+                (alone, one), (growing, other) = (prompts(chat, messages, grows=each) for each in (False, True))
                 assert np.array_equal(one.encoded.ids, other.encoded.ids)
                 assert np.array_equal(one.encoded.starts, other.encoded.starts)
                 assert one.answer == other.answer

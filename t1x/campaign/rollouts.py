@@ -70,8 +70,8 @@ class Rollouts:
             cancelled = [trial.id for trial in rolled.others if trial.ended_by is EndedBy.CANCELLED]
             cursor.give_back(dict.fromkeys(pool_index[trial] for trial in cancelled))
         with clock.measure("audit"):
-            drops = campaign.stitcher.droppable
-            found = sum((audit(each.turns, each.trajectories, each.id, dropped_ids=drops) for each in rolled.admitted), Audit())
+            droppable = campaign.stitcher.droppable
+            found = sum((audit(each.turns, each.trajectories, each.id, droppable=droppable) for each in rolled.admitted), Audit())
         broken = bool(found.violations) and campaign.stitcher.faithful
         self._assembly.stored.store(purpose, step, _shown(rolled), always=broken)
         if broken:

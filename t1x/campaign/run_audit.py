@@ -19,12 +19,12 @@ class BatchAudit:
     routing: bool
     """Whether routing was kept; else it can't be audited."""
 
-    def audits(self, dropped_ids: int) -> Iterator[Audit]:
-        """That of each trial, one at a time; one that was invalid has no trajectory, and nothing to audit. `dropped_ids` is as in
+    def audits(self, droppable: int | None) -> Iterator[Audit]:
+        """That of each trial, one at a time; one that was invalid has no trajectory, and nothing to audit. `droppable` is as in
         `audit`."""
         for trial in read_trials(self.file.path):
             captured = trial.turns, trial.trajectories, trial.id
-            yield audit(*captured, dropped_ids=dropped_ids) if trial.ended_by.counts else Audit()
+            yield audit(*captured, droppable=droppable) if trial.ended_by.counts else Audit()
 
 
 def batch_audits(run: Run, step: str | None = None, suite: str | None = None) -> list[BatchAudit]:

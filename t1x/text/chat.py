@@ -22,7 +22,7 @@ from t1x.text.prompt_renderer import PromptRenderer
 from t1x.text.quirks import increment, probe
 from t1x.text.rendering import ChatTemplate
 from t1x.text.special_tokens import SpecialTokens
-from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids, Message, RenderedPrompt
+from t1x.text.tokenizer import ChatTokenizer, EncodedText, Ids, Message
 from t1x.text.veil import Veil
 
 
@@ -61,7 +61,7 @@ class TemplatedTokenizer(ChatTokenizer):
         self.quirks = probe(self._template, self._special, stop_token)
 
     @functools.cached_property
-    def whitespace_ids(self) -> frozenset[int]:
+    def blank_ids(self) -> frozenset[int]:
         texts = {id_: self._decoder.text(id_) for id_ in range(self.vocab_size)}
         return frozenset(id_ for id_, text in texts.items() if not text.strip())
 
@@ -89,9 +89,6 @@ class TemplatedTokenizer(ChatTokenizer):
 
     def bytes_of(self, id_: int) -> bytes:
         return self._decoder.bytes_of(id_)
-
-    def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
-        return self.prompt_renderer()(messages)
 
     def prompt_renderer(self) -> PromptRenderer:
         return PromptRenderer(self._rendered, self._special, self._encoder, self.quirks.prompt_only)

@@ -13,9 +13,8 @@ from t1x.text.tokenizer import ChatTokenizer, Tokenizer
 
 
 def _day(date: str | None) -> str | None:
-    if date is not None:
-        datetime.date.fromisoformat(date)
-    return date
+    """One day is one setting, however it is written."""
+    return None if date is None else datetime.date.fromisoformat(date).isoformat()
 
 
 class HuggingFaceTokenizer(Tokenizer):

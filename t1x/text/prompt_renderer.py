@@ -34,7 +34,7 @@ class PromptRenderer:
         """Behind each of its special tokens: characters of it as rendered and as encoded, and ids."""
 
     def __call__(self, messages: Sequence[Message]) -> RenderedPrompt:
-        """As `ChatTokenizer.render_prompt`."""
+        """As `ChatTokenizer.prompt_renderer` has it."""
         self._hidden = {each: self._hidden.get(each) or (each[0], self._veil.hide(each[1])) for each in messages}
         hidden = [self._hidden[each] for each in messages]
         text = self._template(hidden)

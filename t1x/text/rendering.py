@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 _CLOCK = "strftime_now"
 
 
-class Generation(Extension):
+class GenerationBlock(Extension):
     """`{% generation %}…{% endgeneration %}`, by which templates mark what the assistant says: renders its body."""
 
     tags: ClassVar[set[str]] = {"generation"}  # type: ignore[misc]
@@ -28,12 +28,12 @@ class Generation(Extension):
         return Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
+class TemplateEnvironment(ImmutableSandboxedEnvironment):
     """Jinja's sandbox. What it says of an attribute depends on the type of its owner alone, so it's asked once for each: templates
     look at every message every turn."""
 
     def __init__(self) -> None:
-        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"])
+        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[GenerationBlock, "jinja2.ext.loopcontrols"])
         self._safe: dict[tuple[type, str], bool] = {}
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -50,7 +50,7 @@ class ChatTemplate:
         """`variables` are those that the template sees beside the conversation, `date` is what it takes for today: without one it
         has no `strftime_now`, for which some templates have a date of their own. Raises `jinja2.TemplateError`."""
         self.source = source
-        environment = Sandbox()
+        environment = TemplateEnvironment()
         environment.globals |= {"tools": None, "documents": None, "raise_exception": _raise, **variables}
         if date is not None:
             environment.globals[_CLOCK] = date.strftime

@@ -67,7 +67,7 @@ class ChatTokenizer(Protocol):
     """What the template does to conversations."""
 
     @property
-    def whitespace_ids(self) -> frozenset[int]:
+    def blank_ids(self) -> frozenset[int]:
         """Ids that stand for nothing but white space, or for nothing at all."""
 
     def encode(self, text: str) -> Ids:
@@ -90,12 +90,10 @@ class ChatTokenizer(Protocol):
     def bytes_of(self, id_: int) -> bytes:
         """What one id stands for inside a text; alone it may be no UTF-8. Empty for an id that only the model has."""
 
-    def render_prompt(self, messages: Sequence[Message]) -> RenderedPrompt:
-        """A whole conversation, encoded at once as a text-based harness does. Special tokens that a content spells are plain text.
-        Contents are rendered as the template has it: it may trim or prune them."""
-
     def prompt_renderer(self) -> Callable[[Sequence[Message]], RenderedPrompt]:
-        """`render_prompt` for one conversation that grows: it remembers what it has encoded."""
+        """Encodes a whole conversation at once, as a text-based harness does. Special tokens that a content spells are plain text.
+        Contents are rendered as the template has it: it may trim or prune them. It is for one conversation that grows, since it
+        remembers what it has encoded."""
 
     def first_prompt(self, instruction: str) -> Ids:
         """The rendered first user message and the generation prompt."""

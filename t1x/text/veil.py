@@ -15,7 +15,7 @@ FIRST_CODE = 0x100010
 
 class Veil:
     """Private code points in place of what a template must not see in contents: special tokens' spellings, parts of them at a
-    content's ends, the private code points themselves. One a rendering."""
+    content's ends, the private code points themselves. One a rendering, or one a conversation, whose codes then stay."""
 
     def __init__(self, special: SpecialTokens) -> None:
         self._special = special

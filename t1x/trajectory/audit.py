@@ -15,7 +15,8 @@ from t1x.trajectory.records import Trajectory, Turn
 __all__ = ["Audit", "audit"]
 
 
-def audit(turns: Sequence[Turn], trajectories: Sequence[Trajectory], trial: str = "", *, dropped_ids: int = 0) -> Audit:
-    """Audits one trial, whose id the findings get. Turns are assigned to trajectories by the boundaries alone. `dropped_ids` is how
-    many stop ids its stitcher lets an edge drop, where that is known: it decides between an edge and the same text in other ids."""
-    return TrialAudit(turns, trajectories, trial, dropped_ids).found()
+def audit(turns: Sequence[Turn], trajectories: Sequence[Trajectory], trial: str = "", *, droppable: int | None = None) -> Audit:
+    """Audits one trial, whose id the findings get. Turns are assigned to trajectories by the boundaries alone. `droppable` is how
+    many ids of an answer its stitcher lets an edge drop, None where that isn't known: it decides between an edge and the same text
+    in other ids."""
+    return TrialAudit(turns, trajectories, trial, droppable).found()

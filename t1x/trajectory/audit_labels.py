@@ -17,11 +17,11 @@ def label_of(number: int, stream: Trajectory, *, first: bool) -> Boundary | None
 
 
 def wrong_labels(
-    turns: Sequence[Turn], before: Turn | None, stream: Trajectory, follows: Sequence[int | None], dropped_ids: int
+    turns: Sequence[Turn], before: Turn | None, stream: Trajectory, follows: Sequence[int | None], droppable: int | None
 ) -> Iterator[tuple[Kind, Turn, str]]:
     """Of each label that a stream's turns contradict: its kind, the turn, and what is wrong. `before` is the turn before the
     stream, None where the trial begins with it. `follows` says of each turn from which position on the stream has its prompt, as
-    far as that can be told; `dropped_ids` how many stop ids an edge may drop, as far as it is known.
+    far as that can be told; `droppable` how many ids of an answer an edge may drop, as far as it is known.
 
     A later stream begins with RESTART, which was announced, and no other turn is one. EXACT is a prompt that begins with all of the
     turn before. `audit_relation.py` says how far EDGE and RETOKENIZED are judged."""
@@ -38,7 +38,7 @@ def wrong_labels(
         elif label is Boundary.RESTART:
             flaw = "but the turn goes on with its stream"
         else:
-            flaw = _flaw(label, last, turn, follow, dropped_ids)
+            flaw = _flaw(label, last, turn, follow, droppable)
         if flaw:
             yield Kind.BOUNDARY, turn, f"{label}, {flaw}"
 
@@ -51,7 +51,7 @@ def _opening_flaw(label: Boundary, last: Turn, turn: Turn) -> str:
     return "" if turn.restarted else "but nobody announced it"
 
 
-def _flaw(label: Boundary, last: Turn, turn: Turn, follow: int | None, dropped_ids: int) -> str:
+def _flaw(label: Boundary, last: Turn, turn: Turn, follow: int | None, droppable: int | None) -> str:
     """Of a turn that goes on with its stream."""
     consumed = len(last.prompt_ids) + len(last.completion.ids)
     if _continues(last, turn) != (label is Boundary.EXACT):
@@ -62,7 +62,7 @@ def _flaw(label: Boundary, last: Turn, turn: Turn, follow: int | None, dropped_i
         return "" if there else f"but its stream goes on with id {follow} of the prompt, and not with {consumed}"
     if turn.restarted:
         return "but a restart was announced"
-    flaw = edge_flaw(last, turn, follow) if label is Boundary.EDGE else retokenized_flaw(last, turn, follow, dropped_ids)
+    flaw = edge_flaw(last, turn, follow) if label is Boundary.EDGE else retokenized_flaw(last, turn, follow, droppable)
     return f"but {flaw}" if flaw else ""
 
 

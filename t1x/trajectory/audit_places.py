@@ -50,13 +50,14 @@ def follows(turns: Sequence[Turn], spans: Sequence[Span | None], stream: Traject
     it was sampled, or where other ids stand before it."""
     found: list[int | None] = []
     behind: int | None = None
-    for turn, span in zip(turns, spans, strict=True):
-        whole = span is not None and span[1] - span[0] == len(turn.completion.ids)
+    for turn, sampled in zip(turns, spans, strict=True):
+        whole = sampled is not None and sampled[1] - sampled[0] == len(turn.completion.ids)
+        span = sampled if whole else None
         at = None
-        if span is not None and whole and behind is not None:
+        if span is not None and behind is not None:
             at = len(turn.prompt_ids) - (span[0] - behind)
             same = at >= 0 and np.array_equal(stream.token_ids[behind : span[0]], turn.prompt_ids[at:])
             at = at if same else None
         found.append(at)
-        behind = span[1] if span is not None and whole else None
+        behind = None if span is None else span[1]
     return found

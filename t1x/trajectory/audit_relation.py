@@ -35,8 +35,8 @@ def edge_flaw(before: Turn, turn: Turn, follow: int | None) -> str:
     return _other_place(follow, due)
 
 
-def retokenized_flaw(before: Turn, turn: Turn, follow: int | None, dropped_ids: int) -> str:
-    """The same for a prompt that is to be the same text in other ids (Eq. 8). An edge is the stronger relation; `dropped_ids` is
+def retokenized_flaw(before: Turn, turn: Turn, follow: int | None, droppable: int | None) -> str:
+    """The same for a prompt that is to be the same text in other ids (Eq. 8). An edge is the stronger relation; `droppable` is
     how many ids it may drop of an answer, as far as that is known."""
     old, new, answer = before.rendered, turn.rendered, before.completion.ids
     if old is None or new is None or new.answer is None:
@@ -49,7 +49,7 @@ def retokenized_flaw(before: Turn, turn: Turn, follow: int | None, dropped_ids: 
         return f"one id stands for the end of the answer and for what follows it, at character {last}"
     for begin, same in _edges(before, turn):
         missing = len(answer) - (same - begin)
-        if missing == 0 or (missing <= dropped_ids and (same == end or _parted(new.encoded, same))):
+        if missing == 0 or (missing <= (droppable or 0) and (same == end or _parted(new.encoded, same))):
             return f"its prompt repeats turn {before.index} id by id, as an edge does"
     # The answer's stop ids aren't rendered. Without a tokenizer they may be the last id alone, or as many as the prompt repeats.
     due = _goes_on(turn, end, answer[-1:], _stopped(before)) | _goes_on(turn, end, answer, _stopped(before))

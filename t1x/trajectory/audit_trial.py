@@ -31,8 +31,8 @@ from t1x.trajectory.records import Boundary, Trajectory, Turn
 class TrialAudit:
     """Walks once through a trial; `found` is its audit."""
 
-    def __init__(self, turns: Sequence[Turn], trajectories: Sequence[Trajectory], trial: str, dropped_ids: int) -> None:
-        self._trial, self._dropped_ids = trial, dropped_ids
+    def __init__(self, turns: Sequence[Turn], trajectories: Sequence[Trajectory], trial: str, droppable: int | None) -> None:
+        self._trial, self._droppable = trial, droppable
         self._counts: Counter[str] = Counter()
         self._boundaries: Counter[Boundary] = Counter()
         self._findings: list[Finding] = []
@@ -63,7 +63,7 @@ class TrialAudit:
 
     def _audit_labels(self, turns: Sequence[Turn], before: Turn | None, stream: Trajectory, at: Sequence[int | None]) -> None:
         self._boundaries.update(stream.boundaries)
-        for kind, turn, said in wrong_labels(turns, before, stream, at, self._dropped_ids):
+        for kind, turn, said in wrong_labels(turns, before, stream, at, self._droppable):
             self._label(kind, turn, said)
 
     def _label(self, kind: Kind, turn: Turn | None, said: str) -> None:

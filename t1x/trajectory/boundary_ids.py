@@ -10,7 +10,7 @@ from t1x.text.tokenizer import ChatTokenizer, Ids
 def blank(ids: Ids, tokenizer: ChatTokenizer, first: int = 0, stop: int | None = None) -> bool:
     """Whether the ids [first, stop) of `ids` are stop ids or stand for nothing but white space, be it that several are one such
     character (U+00A0 in bytes). An id that stands for nothing at all is blank."""
-    stops, white = tokenizer.stop_ids, tokenizer.whitespace_ids
+    stops, white = tokenizer.stop_ids, tokenizer.blank_ids
     others = [id_ for id_ in ids[first:stop].tolist() if id_ not in stops and id_ not in white]
     if not others or any(tokenizer.bytes_of(id_).decode(errors="ignore").strip() for id_ in others):
         return not others  # an id that has a letter of its own is enough, and most have

@@ -34,7 +34,7 @@ class Bounds:
     suffix_ids: int = 96
     """Ids at the end of p_i."""
     dropped_ids: int = 16
-    """Stop and white-space ids at the end of a_i."""
+    """Stop and blank ids at the end of a_i."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Edit:
     suffix: int = 0
     """s: ids at the end of the prompt before that this prompt doesn't repeat."""
     dropped: int = 0
-    """u: stop and white-space ids at the end of the answer before that this prompt doesn't repeat."""
+    """u: stop and blank ids at the end of the answer before that this prompt doesn't repeat."""
     skipped: int = 0
     """Ids before `follow` that repeat ids at the end of the answer before, white space in front of them included, so that no stop
     token stands twice."""

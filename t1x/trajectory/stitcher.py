@@ -45,10 +45,10 @@ class Stitcher(Component):
     """Whether it needs a harness that is `exact`."""
 
     @property
-    def droppable(self) -> int:
+    def droppable(self) -> int | None:
         """How many ids at the end of an answer an edge of its may drop, which the auditor needs to tell an edge from the same text
-        in other ids; 0 where that isn't known."""
-        return 0
+        in other ids; None where that isn't known."""
+        return None
 
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         """A worker for one trial. `layout` is what every turn's routing record must be; None where turns have none."""
@@ -75,10 +75,12 @@ class TokenStitcher(Stitcher):
     """s: ids at the end of a prompt that the next prompt may leave out (report: 96): what the chat template ends every prompt with,
     such as the generation prompt and an empty think block. Where a prompt doesn't end so, no stop id is among them."""
     dropped_ids: Annotated[int, Field(ge=0)] = 16
-    """u: stop and white-space ids at the end of an answer that the next prompt may leave out (report: 16)."""
+    """u: stop ids, and such as stand for white space or nothing, at the end of an answer that the next prompt may leave out
+    (report: 16)."""
 
     @property
     def droppable(self) -> int:
+        """`dropped_ids`."""
         return self.dropped_ids
 
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
@@ -93,6 +95,11 @@ class ExactStitcher(Stitcher):
     announced restart too. So a trial is one trajectory, and every token is conditioned on what the engine consumed."""
 
     exact: ClassVar[bool] = True
+
+    @property
+    def droppable(self) -> int:
+        """None at all: it takes no edge."""
+        return 0
 
     def build(self, tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> TrialStitcher:
         from t1x.trajectory.stitching import TokenTrialStitcher

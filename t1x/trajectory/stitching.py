@@ -39,7 +39,7 @@ class TokenTrialStitcher:
         self._aligned = True
         """Whether the stream's last id is the engine's. It isn't behind a prompt that lacks it and a turn that added nothing."""
         self._lacking: Ids = np.empty(0, np.int32)
-        """Stop and white-space ids at the stream's end that the engine didn't see again: the prompts since then left them out, and
+        """Stop and blank ids at the stream's end that the engine didn't see again: the prompts since then left them out, and
         added nothing."""
         self._turns = 0
 

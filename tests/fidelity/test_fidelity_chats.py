@@ -17,7 +17,7 @@ conversations = st.lists(st.tuples(text, text), max_size=3).map(
 @given(chats, conversations)
 @promise
 def test_prompts_are_rendered_and_encoded_as_in_plain_python(chat, messages):
-    due, got = chat.prompt(messages), chat.tokenizer.render_prompt(messages)
+    due, got = chat.prompt(messages), chat.tokenizer.prompt_renderer()(messages)
     assert got.encoded.text == due.encoded.text
     assert got.encoded.ids.tolist() == due.encoded.ids.tolist()
     assert got.encoded.starts.tolist() == due.encoded.starts.tolist()
@@ -63,4 +63,4 @@ def test_plain_text_is_encoded_without_special_tokens(chat, text):
 @settings(max_examples=30, deadline=None)
 def test_ids_of_white_space_are_those_whose_text_is_blank(chat):
     assert chat.tokenizer.stop_ids == (STOP,)
-    assert chat.tokenizer.whitespace_ids == {i for i, piece in enumerate(chat.pieces) if not piece.decode(errors="replace").strip()}
+    assert chat.tokenizer.blank_ids == {i for i, piece in enumerate(chat.pieces) if not piece.decode(errors="replace").strip()}

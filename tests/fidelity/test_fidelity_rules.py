@@ -35,7 +35,7 @@ def test_every_rule_holds(world):
 
 def the_auditor_finds_no_violation(got):
     """Its code is independent of the stitcher's. Every count is checked here again."""
-    found = audit(got.taken, got.trajectories, dropped_ids=TokenStitcher().dropped_ids)
+    found = audit(got.taken, got.trajectories, droppable=TokenStitcher().dropped_ids)
     assert found.violations == 0, found.findings
     assert found.own_turn_fidelity == 1
     assert found.loss_tokens == sum(len(turn.completion.ids) for turn in got.taken)
@@ -61,7 +61,7 @@ def the_auditor_tells_an_edge_from_the_same_text_in_other_ids(got):
             if case in swapped and sampled.isascii():
                 cases = (*stream.boundaries[:at], swapped[case], *stream.boundaries[at + 1 :])
                 streams = [*got.trajectories[:index], replace(stream, boundaries=cases), *got.trajectories[index + 1 :]]
-                found = audit(got.taken, streams, dropped_ids=TokenStitcher().dropped_ids)
+                found = audit(got.taken, streams, droppable=TokenStitcher().dropped_ids)
                 assert found.wrong_labels == found.violations == 1
 
 
@@ -92,7 +92,7 @@ def no_stop_token_stands_twice_in_a_row(got):
 
 
 def _twice(got, ids):
-    stops = ids[~np.isin(ids, [*got.chat.tokenizer.whitespace_ids])] == STOP
+    stops = ids[~np.isin(ids, [*got.chat.tokenizer.blank_ids])] == STOP
     return (stops[1:] & stops[:-1]).any()
 
 

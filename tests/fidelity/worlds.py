@@ -146,7 +146,7 @@ def happen(chat, plan, layout, seed, *, by_text=True):
         elif not index or step.move == "compact":
             prompt = chat.spans(chat.style.render(messages)[0]).ids.tolist()
         elif step.move == "retry":
-            says = [at for at, id_ in enumerate(ids) if id_ != STOP and id_ not in chat.tokenizer.whitespace_ids]
+            says = [at for at, id_ in enumerate(ids) if id_ != STOP and id_ not in chat.tokenizer.blank_ids]
             prompt = [*prompt, *ids[: says[-1] + 1 if says and step.announced else 0]]
         else:
             placeholder = int(not ids or ids[-1] != STOP)

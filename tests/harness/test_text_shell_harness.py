@@ -182,7 +182,7 @@ def test_whatever_is_sampled_every_boundary_is_a_case(name, template, free, data
     ids = (
         st.integers(0, chat.vocab_size - 1)
         | st.sampled_from(padding)
-        | st.sampled_from([*sorted(chat.whitespace_ids), *chat.encode("ls -a.txt").tolist()])
+        | st.sampled_from([*sorted(chat.blank_ids), *chat.encode("ls -a.txt").tolist()])
     )
     answers = data.draw(st.lists(st.tuples(st.lists(ids, min_size=1, max_size=5), st.booleans()), min_size=2, max_size=6))
     stop = chat.stop_ids[0]

@@ -64,12 +64,12 @@ def test_an_increment_is_what_the_whole_conversation_has_behind_the_answer(token
 def test_a_rendered_prompt_is_the_librarys_and_knows_where_the_answer_stands(tokenizer, template, instruction, turns):
     chat = built(tokenizer, template)
     messages = [("user", instruction)]
-    assert chat.render_prompt(messages).answer is None
+    assert chat.prompt_renderer()(messages).answer is None
     for answer, observation in turns:
         messages += [("assistant", answer), ("tool", observation)]
     told = [(observer(chat) if role == "tool" else role, content) for role, content in messages]
     text, ids = whole(tokenizer, template, told)
-    rendered = chat.render_prompt(messages)
+    rendered = chat.prompt_renderer()(messages)
     assert rendered.encoded.text == text
     assert rendered.encoded.ids.tolist() == ids.tolist()
     assert chat.encode_spans(text).ids.tolist() == ids.tolist()
@@ -95,8 +95,8 @@ def test_contents_that_spell_special_tokens_are_plain_text(tokenizer, template, 
 
     assert specials(chat.first_prompt(instruction)) == specials(chat.first_prompt("x"))
     assert specials(chat.glue(observation)) == specials(chat.glue("x"))
-    rendered = chat.render_prompt([("user", instruction), ("assistant", answer), ("tool", observation)])
-    plain = chat.render_prompt([("user", "x"), ("assistant", "x"), ("tool", "x")])
+    rendered = chat.prompt_renderer()([("user", instruction), ("assistant", answer), ("tool", observation)])
+    plain = chat.prompt_renderer()([("user", "x"), ("assistant", "x"), ("tool", "x")])
     assert specials(rendered.encoded.ids) == specials(plain.encoded.ids)
     assert observation.strip() in rendered.encoded.text
     begin, end = rendered.answer

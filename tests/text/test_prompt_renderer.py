@@ -55,7 +55,7 @@ def test_a_prompt_is_that_of_the_conversation_by_itself(tokenizer, template, ins
             turns[0] = [("assistant", answer), (role, seen)]
         messages = [("user", instruction), *(message for turn in turns for message in turn)]
         rendered = render(messages)
-        assert equal(rendered, chat.render_prompt(messages))
+        assert equal(rendered, chat.prompt_renderer()(messages))
         assert equal(rendered, render(messages))
 
 
@@ -64,7 +64,7 @@ def test_white_space_that_a_token_takes_may_go_on_where_texts_part():
     render = chat.prompt_renderer()
     for seen in ("x", " \n", " \n \n\nx", " x", " \n\ny", ""):
         messages = [("user", "go"), ("assistant", "ls"), ("tool", seen), ("assistant", "b"), ("tool", seen)]
-        assert equal(render(messages), chat.render_prompt(messages))
+        assert equal(render(messages), chat.prompt_renderer()(messages))
 
 
 class Counted(TextEncoder):

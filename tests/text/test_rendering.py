@@ -75,6 +75,12 @@ def test_the_date_is_the_declared_one(tmp_path):
     assert chat.decode(chat.first_prompt("x")) == "31 Jan 2025userx"
 
 
+def test_a_date_is_one_setting_however_it_is_written():
+    one, other = (HuggingFaceTokenizer(path="x", vocab_size=320, date=date) for date in ("20250131", "2025-01-31"))
+    assert one == other
+    assert one.date == "2025-01-31"
+
+
 def test_the_date_of_today_is_what_the_library_writes():
     def ours() -> str:
         return ChatTemplate("{{ strftime_now('%d %b %Y, %A') }}", {}, datetime.date.today()).render([], generation_prompt=False)
@@ -126,7 +132,7 @@ def test_files_are_read_as_the_library_reads_them(tmp_path, legacy):
         reference = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path)
         text = reference.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False)
         chat = HuggingFaceTokenizer(path=tmp_path, vocab_size=320).build()
-        rendered = chat.render_prompt([("user", "x")]).encoded.text
+        rendered = chat.prompt_renderer()([("user", "x")]).encoded.text
         assert rendered == text
         assert text.endswith("userx<|close|>")
         assert text.startswith("own file") == (template != NAMING)

@@ -90,13 +90,13 @@ def test_any_ids_read_as_the_library_reads_them(tokenizer, data):
 
 
 @pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
-def test_white_space_ids_are_those_that_say_nothing(tokenizer):
+def test_blank_ids_are_those_that_say_nothing(tokenizer):
     chat, library = built(tokenizer), TOKENIZERS[tokenizer]()
     letter = library.token_to_id("a")
     said = {id_: library.decode([letter, id_, letter], skip_special_tokens=False)[1:-1] for id_ in range(chat.vocab_size)}
-    assert chat.whitespace_ids == {id_ for id_, text in said.items() if not text.strip()}
+    assert chat.blank_ids == {id_ for id_, text in said.items() if not text.strip()}
     padded = set(range(chat.vocab_size - PADDED, chat.vocab_size))
-    assert padded < chat.whitespace_ids
+    assert padded < chat.blank_ids
 
 
 @promise

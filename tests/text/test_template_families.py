@@ -136,7 +136,7 @@ def test_prompts_are_those_of_the_library(name):
     for n in (1, 3, 5):
         messages = [{"role": roles.get(role, role), "content": content} for role, content in told[:n]]
         text = reference.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **variables)
-        rendered = chat.render_prompt(told[:n])
+        rendered = chat.prompt_renderer()(told[:n])
         assert rendered.encoded.text == text
         assert rendered.encoded.ids.tolist() == reference(text, add_special_tokens=False)["input_ids"]
 

@@ -17,15 +17,15 @@ EXACT, EDGE, RETOKENIZED, RESTART = Boundary
 def stitched(turns):
     """Their only stream, which the auditor takes, and how turn 1 continues turn 0."""
     (stream,) = TokenStitcher().stitch("a trial", turns, TOY, LAYOUT)
-    found = audit(turns, [stream], dropped_ids=16)
+    found = audit(turns, [stream], droppable=16)
     assert found.violations == 0, found.findings
     return stream, stream.boundaries[0]
 
 
-def said(turns, label, dropped_ids=16):
+def said(turns, label, droppable=16):
     """What the auditor says of another label."""
     stream, _ = stitched(turns)
-    found = audit(turns, [dataclasses.replace(stream, boundaries=(label, *stream.boundaries[1:]))], dropped_ids=dropped_ids)
+    found = audit(turns, [dataclasses.replace(stream, boundaries=(label, *stream.boundaries[1:]))], droppable=droppable)
     assert found.wrong_labels == sum(finding.kind is Kind.BOUNDARY for finding in found.findings) == found.violations
     return [finding.detail for finding in found.findings if finding.kind is Kind.BOUNDARY]
 
@@ -60,10 +60,10 @@ def test_what_an_edge_may_drop_is_the_stitchers_to_say():
     turns = [turn(0, "<u> <a>", "ls <e>", text=True), turn(1, "<u> <a> ls <t>", "la", answered=(2, 3))]
     (stream,) = TokenStitcher(dropped_ids=0).stitch("a trial", turns, TOY, LAYOUT)
     assert stream.boundaries == (RETOKENIZED,)
-    assert audit(turns, [stream]).violations == audit(turns, [stream], dropped_ids=0).violations == 0
-    assert said(turns, RETOKENIZED, dropped_ids=1) == [AS_AN_EDGE_DOES]
+    assert audit(turns, [stream]).violations == audit(turns, [stream], droppable=0).violations == 0
+    assert said(turns, RETOKENIZED, droppable=1) == [AS_AN_EDGE_DOES]
     kept = [turn(0, "<u> <a> <think>", "ls", text=True), turn(1, "<u> <a> ls <t>", "la", answered=(2, 3))]
-    assert said(kept, RETOKENIZED, dropped_ids=0) == [AS_AN_EDGE_DOES], "it drops nothing"
+    assert said(kept, RETOKENIZED, droppable=0) == [AS_AN_EDGE_DOES], "it drops nothing"
 
 
 def test_other_ids_need_texts_that_agree_before_the_answer():
@@ -134,7 +134,7 @@ def test_a_stop_token_that_stands_twice_is_a_wrong_boundary(turns, says):
     stream, _ = stitched(turns)
     at = 2 + len(turns[0].completion.ids)
     doubled = with_context(stream, at, turns[1].prompt_ids[3])
-    details = [each.detail for each in audit(turns, [doubled], dropped_ids=16).findings if each.kind is Kind.BOUNDARY]
+    details = [each.detail for each in audit(turns, [doubled], droppable=16).findings if each.kind is Kind.BOUNDARY]
     assert details == [says]
 
 

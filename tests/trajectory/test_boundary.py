@@ -148,7 +148,7 @@ def test_edge_is_the_grid_searched_one_by_one(history, answer, rest, other, suff
     prompt = history[: max(0, len(history) - len(other))] + answer[: len(answer) - len(rest) % 3] + rest if related else other
     end = end.replace("/", "\n")
     found = edge(plain_turn(history, answer), plain_turn(prompt, []), ToyTokenizer(end), Bounds(suffixes, drops))
-    expected, silent = None, {*TOY.stop_ids, *TOY.whitespace_ids}
+    expected, silent = None, {*TOY.stop_ids, *TOY.blank_ids}
     known = TOY.decode_spans(history).text.endswith(end)  # each id of it is a character
     part = next(
         (i for i, pair in enumerate(zip(history, prompt, strict=False)) if len({*pair}) > 1), min(len(history), len(prompt))

@@ -9,7 +9,14 @@ from streams import change, plain
 
 from t1x.config import Component
 from t1x.trajectory.records import Turn
-from t1x.trajectory.stitcher import ExactStitcher, RetokenizingStitcher, RoutingRecordError, TokenFidelityError, TokenStitcher
+from t1x.trajectory.stitcher import (
+    ExactStitcher,
+    RetokenizingStitcher,
+    RoutingRecordError,
+    Stitcher,
+    TokenFidelityError,
+    TokenStitcher,
+)
 
 PLAN = [Plan(3, 3, False, 0, 0), Plan(2, 2, False, 0, 0), Plan(2, 3, False, 0, 0)]
 
@@ -83,4 +90,5 @@ def test_the_stitcher_is_a_registered_component():
 
 def test_a_stitcher_says_what_its_edges_may_drop():
     assert TokenStitcher(dropped_ids=3).droppable == RetokenizingStitcher(dropped_ids=3).droppable == 3
-    assert ExactStitcher().droppable == 0
+    assert ExactStitcher().droppable == 0, "it takes no edge"
+    assert Stitcher().droppable is None, "nobody knows"

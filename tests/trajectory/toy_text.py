@@ -36,7 +36,7 @@ class ToyTokenizer:
 
     vocab_size = len(PIECES)
     stop_ids = (BY_NAME["<e>"], BY_NAME["<x>"])
-    whitespace_ids = frozenset((BY_NAME["_"], BY_NAME["/"], BY_NAME["//"]))
+    blank_ids = frozenset((BY_NAME["_"], BY_NAME["/"], BY_NAME["//"]))
 
     def __init__(self, generation_prompt="<a><think>"):
         self.quirks = dataclasses.replace(bundled().quirks, generation_prompt=generation_prompt)
