@@ -21,7 +21,7 @@ from t1x.model.transformer import MoeTransformer
 from t1x.rollout.rollout import rollout
 from t1x.rollout.scheduler import WaitAll
 from t1x.text.tokenizer import ChatTokenizer
-from t1x.trajectory.storage_folder import batch_files
+from t1x.trajectory.storage_folder import batch_files, of_untrained
 from t1x.trajectory.storage_reader import read_header, read_trials
 from t1x.trajectory.storage_search import stored_batches
 
@@ -73,6 +73,8 @@ class GapSource:
         name, note = told_weights(weights), ""
         if not self._of_run(identity):
             note = f"another run sampled these trials than the one that {name} is of"
+        elif of_untrained(identity):
+            note = f"the untrained policy sampled these trials, not {name}"
         elif version is not None and versions != {version}:
             note = f"{name} has version {version}, which didn't sample {'all of ' if version in versions else ''}these trials"
         if note:

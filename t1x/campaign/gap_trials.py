@@ -6,12 +6,14 @@ from pathlib import Path
 
 from t1x.campaign.checkpoint_evaluation import Weights
 from t1x.campaign.policy_version import kept_weights, version_of
+from t1x.trajectory.storage_folder import of_untrained
 from t1x.trajectory.storage_header import TrialFileError
-from t1x.trajectory.storage_reader import read_summaries
+from t1x.trajectory.storage_reader import read_header, read_summaries
 
 Ids = frozenset[str]
 Groups = Mapping[int | None, Ids]
-"""Trials by the version that sampled all of each; None where several did, since weights changed while it ran."""
+"""Trials by the version that sampled all of each; None where several did, since weights changed while it ran, and where it was the
+untrained policy, whose weights nobody keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ def matched(
 def _by_version(path: Path, temperature: float | None) -> Groups:
     """The trials that can be measured, at a temperature or at any."""
     groups: dict[int | None, set[str]] = {}
+    untrained = of_untrained(read_header(path).identity)
     for trial in read_summaries(path):
         if trial.loss_tokens and (min(trial.temperatures) > 0 if temperature is None else trial.temperatures == {temperature}):
-            version = min(trial.versions) if len(trial.versions) == 1 else None
+            version = min(trial.versions) if len(trial.versions) == 1 and not untrained else None
             groups.setdefault(version, set()).add(trial.id)
     return {version: frozenset(ids) for version, ids in groups.items()}

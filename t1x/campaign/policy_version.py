@@ -27,10 +27,13 @@ def kept_weights(run: Run, version: int) -> Weights | None:
     return Weights(kept, run) if (kept / CONFIG).is_file() else None
 
 
-def weights_beside(wanted: str, runs: Path, sampler: Run, versions: set[int]) -> tuple[Weights, str]:
-    """The weights that `wanted` means beside what `versions` of the policy of a run sampled: where that is the run itself, those of
-    the newest of these versions, if they are kept. And why they aren't of the version that sampled, empty where they are."""
+def weights_beside(wanted: str, runs: Path, sampler: Run, versions: set[int] | None) -> tuple[Weights, str]:
+    """The weights that `wanted` means beside what `versions` of the policy of a run sampled, or, where it's None, the untrained
+    policy: where that is the run itself, those of the newest of these versions, if they are kept. And why they aren't of the
+    version that sampled, empty where they are."""
     weights = find_weights(wanted, runs)
+    if versions is None:
+        return weights, f"sampled by the untrained policy of {sampler.folder.name}"
     same = weights.run is not None and weights.run.folder.resolve() == sampler.folder.resolve()
     if same and weights.newest:
         weights = kept_weights(sampler, max(versions, default=0)) or weights

@@ -123,7 +123,8 @@ def show(
     if policy is not None:
         from t1x.campaign.policy_version import told_weights, weights_beside
 
-        weights, note = weights_beside(policy, runs, run, {turn.completion.version for turn in stored.turns})
+        versions = None if file.step is None else {turn.completion.version for turn in stored.turns}
+        weights, note = weights_beside(policy, runs, run, versions)
         from t1x.campaign.chosen_experts import chosen_experts
 
         chosen = Chosen(told_weights(weights), note, chosen_experts(weights.policy, stored))

@@ -71,7 +71,7 @@ def step_name(step: int | None) -> str:
 
 
 def of_untrained(identity: Mapping[str, str]) -> bool:
-    """Whether the untrained policy sampled the trials of a file of this identity. Its version is 0, as that of the start is."""
+    """Whether the untrained policy sampled the trials of a file that says this of itself. Its version is 0, as the start's is."""
     return identity.get("step") == UNTRAINED
 
 

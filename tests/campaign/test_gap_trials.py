@@ -35,9 +35,9 @@ def trial(name: str, versions: Sequence[int], temperature: float = 1.0, tokens: 
     return StoredTrial(name, "toy", EndedBy.DONE, 1.0, True, tuple(turns), (stream,) if tokens else ())
 
 
-def write(path: Path, *trials: StoredTrial) -> Path:
+def write(path: Path, *trials: StoredTrial, **identity: str) -> Path:
     path.parent.mkdir(exist_ok=True)
-    with TrialWriter(path, {}) as writer:
+    with TrialWriter(path, identity) as writer:
         for each in trials:
             writer.add(each)
     return path
@@ -92,6 +92,13 @@ def test_weights_that_were_named_stay_and_where_no_sampler_is_kept_so_do_the_new
 def test_versions_of_another_run_say_nothing(run: Path, tmp_path: Path) -> None:
     theirs = write(tmp_path / "theirs.parquet", trial("a", [3]), trial("b", [2]))
     assert found(run, theirs, of_run=False) == ("step-3", "theirs", ["a", "b"])
+
+
+def test_no_kept_weights_sampled_what_the_untrained_policy_did(run: Path, tmp_path: Path) -> None:
+    untrained = write(tmp_path / "untrained.parquet", trial("a", [0]), step="untrained")
+    start = write(tmp_path / "start.parquet", trial("b", [0]), step="0")
+    assert found(run, untrained, start) == ("start", "start", ["b"])
+    assert found(run, untrained) == ("step-3", "untrained", ["a"])
 
 
 def test_trials_that_give_no_gap_are_passed_over(run: Path, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_the_newest_weights_are_measured_on_what_they_sampled_in_an_evaluation(
         (run / name).symlink_to(runs / "toy-1a-0" / name)
     shutil.copytree(runs / "toy-1a-0" / "trajectories", run / "trajectories")
     for name, version in (("eval-held_out-sampled-2", 2), ("eval-held_out-sampled-untrained", 2)):
-        with TrialWriter(run / "trajectories" / f"{name}.parquet", {}) as writer:
+        with TrialWriter(run / "trajectories" / f"{name}.parquet", {"step": name.split("-")[-1]}) as writer:
             for trial in read_trials(run / "trajectories" / "train-1.parquet"):
                 turns = tuple(replace(turn, completion=replace(turn.completion, version=version)) for turn in trial.turns)
                 writer.add(replace(trial, turns=turns))
@@ -136,6 +136,10 @@ def test_the_newest_weights_are_measured_on_what_they_sampled_in_an_evaluation(
     )
     assert "version 2; measured with step-2 of toy-1a-0\n" in said
     assert "note:" not in said
+
+    file = run / "trajectories" / "eval-held_out-sampled-untrained.parquet"
+    assert main(["gap", str(run / "checkpoints" / "start"), "--trajectories", str(file), "--limit", "1"]) == 0
+    assert "note: the untrained policy sampled these trials, not start of toy-1a-0" in " ".join(capsys.readouterr().out.split())
 
 
 def test_other_trials_by_step_by_file_and_only_some(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -537,6 +538,9 @@ def test_a_policys_own_choice_is_compared(run: Path, capsys: pytest.CaptureFixtu
         text = " ".join(said(capsys, "show", NAME, "train-1-0", "--policy", wanted).split())
         assert f"step-7 of {NAME} chooses {share:.4g} % of the sampler's experts" in text
         assert "sampled by version" not in text
+    shutil.copy(batch_path(run, "train", 1), batch_path(run, "eval-held_out-greedy", None))
+    untrained = " ".join(said(capsys, "show", NAME, "train-1-0", "--step", "untrained", "--policy", NAME).split())
+    assert f"(sampled by the untrained policy of {NAME})" in untrained
     wrong = said(capsys, "show", NAME, "train-12-0", "--policy", str(run / "checkpoints" / "step-7"), code=2)
     assert "the trial's records have [layers, k] = [1, 2], but the policy in" in wrong
 
