@@ -15,8 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from t1x.trajectory.storage_bounds import MOST_RECORDS, Group, check_group, groups_of
+from t1x.trajectory.storage_bounds import MOST_RECORDS, check_group
 from t1x.trajectory.storage_folder import batch_file
+from t1x.trajectory.storage_footer import Group, groups_of
 from t1x.trajectory.storage_header import KEY, Header, TrialFileError, damaged, unsealed
 from t1x.trajectory.storage_row import from_row
 from t1x.trajectory.storage_summary import SUMMARY_COLUMNS, TrialSummary, summary_of

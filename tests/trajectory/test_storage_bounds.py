@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from promises import promise
 from stored_trials import crafted, trial
 
-from t1x.trajectory import storage_bounds, storage_reader, storage_writer
-from t1x.trajectory.storage_bounds import groups_of
+from t1x.trajectory import storage_bounds, storage_footer, storage_reader, storage_writer
+from t1x.trajectory.storage_footer import groups_of
 from t1x.trajectory.storage_header import TrialFileError
 from t1x.trajectory.storage_reader import read_header, read_ids, read_summaries, read_trial, read_trials
 from t1x.trajectory.storage_thrift import read_integer, read_struct
 from t1x.trajectory.storage_writer import TrialWriter
 
-BOMB = 8_000_000
-"""Bytes of zeros, which are a few thousand on disk."""
+BOMB = 2_000_000
+"""Bytes of zeros, which are a few hundred on disk."""
 READERS = (lambda path: list(read_trials(path)), read_ids, read_summaries, lambda path: read_trial(path, "trial-0"))
 
 
@@ -95,7 +95,7 @@ def test_a_group_that_is_too_large_is_refused(bomb: Path, monkeypatch: pytest.Mo
         list(read_trials(bomb))
     assert peak.arrow > BOMB, "without a bound it is read"
     monkeypatch.setattr(storage_bounds, "LARGEST", BOMB)
-    refused(bomb, r"group 0 of its rows can't be read \(it has 8,00\d,\d{3} bytes, but at most 8,000,000 are read\)")
+    refused(bomb, r"group 0 of its rows can't be read \(it has 2,00\d,\d{3} bytes, but at most 2,000,000 are read\)")
 
 
 def test_a_file_whose_end_says_less_than_its_pages_is_refused(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_a_file_whose_end_says_less_than_its_pages_is_refused(bomb: Path, monkey
         lambda end: end.replace(varint(max(sizes)), varint(1_100_000)),
         lambda column: column.data_page_offset + column.total_compressed_size,
     )
-    monkeypatch.setattr(storage_bounds, "LARGEST", 2_000_000)
+    monkeypatch.setattr(storage_bounds, "LARGEST", 1_500_000)
     with measured() as peak, pq.ParquetFile(less) as file:
         file.read_row_group(0)
     assert peak.arrow > BOMB, "Arrow believes the pages"
@@ -150,8 +150,8 @@ def test_a_dictionary_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda row: row.update(turns=row["turns"][:1] * 3000, trajectories=[]),
-        lambda row: row["trajectories"][0].update(boundaries=["exact"] * 3000),
+        lambda row: row.update(turns=row["turns"][:1] * 600, trajectories=[]),
+        lambda row: row["trajectories"][0].update(boundaries=["exact"] * 600),
     ],
     ids=["turns", "boundaries"],
 )
@@ -159,52 +159,66 @@ def test_lists_of_absurd_lengths_are_refused(
     tmp_path: Path, change: Callable[[dict], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = crafted(tmp_path / "lists.parquet", change)
-    monkeypatch.setattr(storage_bounds, "MOST_RECORDS", 2000)
-    refused(path, r"\(it has 3,000 rows or turns, but at most 2,000 are read\)")
+    monkeypatch.setattr(storage_bounds, "MOST_RECORDS", 400)
+    refused(path, r"\(it has 600 rows or turns, but at most 400 are read\)")
 
 
-def repeating(row: dict) -> None:
+def repeating(row: dict, side: int) -> None:
     """A prompt of a million ids, and 300 turns that keep all of it but the last: 1.2 GB."""
-    row["turns"][0].update(prompt_ids=np.zeros(1_000_000, np.int32))
-    row["turns"] = [row["turns"][0], *[{**row["turns"][1], "kept": 999_999, "rendered": None}] * 300]
+    ids = 1_000_000 // side
+    row["turns"][0].update(prompt_ids=np.zeros(ids, np.int32))
+    row["turns"] = [row["turns"][0], *[{**row["turns"][1], "kept": ids - 1, "rendered": None}] * (300 // side)]
 
 
-def rendering(row: dict) -> None:
+def rendering(row: dict, side: int) -> None:
     """A rendered text of a million characters that 300 turns keep."""
-    row["turns"][0]["rendered"].update(text=bytes(1_000_000), kept_text=0)
-    again = {**row["turns"][1]["rendered"], "kept_text": 1_000_000, "text": b""}
-    row["turns"] = [row["turns"][0], *[{**row["turns"][1], "rendered": again}] * 300]
+    characters = 1_000_000 // side
+    row["turns"][0]["rendered"].update(text=bytes(characters), kept_text=0)
+    again = {**row["turns"][1]["rendered"], "kept_text": characters, "text": b""}
+    row["turns"] = [row["turns"][0], *[{**row["turns"][1], "rendered": again}] * (300 // side)]
 
 
-def routed(row: dict) -> None:
+def routed(row: dict, side: int) -> None:
     """One row of 8 MB that 200 trajectories take."""
-    wide = {"rows": 1, "layers": 2048, "k": 4096, "bytes": 1}
-    row["turns"][0].update(routing={**wide, "data": bytes(2048 * 4096)})
+    wide = {"rows": 1, "layers": 2048, "k": 4096 // side, "bytes": 1}
+    row["turns"][0].update(routing={**wide, "data": bytes(wide["layers"] * wide["k"])})
     one = {**row["trajectories"][0], "token_ids": np.zeros(2, np.int32), "routing": {**wide, "rows": 0, "data": b""}}
-    row["trajectories"] = [{**one, "routing_parts": np.array([0, 1])}] * 200
+    row["trajectories"] = [{**one, "routing_parts": np.array([0, 1])}] * (200 // side)
 
 
-def in_parts(row: dict) -> None:
+def in_parts(row: dict, side: int) -> None:
     """A million parts of five rows of 4 bytes: their views are 100 MB."""
-    row["trajectories"][0].update(routing_parts=np.tile(np.array([0, 5]), 1_000_000))
+    row["trajectories"][0].update(routing_parts=np.tile(np.array([0, 5]), 1_000_000 // side**2))
 
 
+@pytest.mark.parametrize("side", [8, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "limit", "of", "said"),
     [
-        (repeating, "its prompts repeat 299,999,700 ids and characters of those before, but at most 268,435,456 are kept"),
-        (rendering, r"its prompts repeat 300,\d{3},\d{3} ids and characters"),
-        (routed, r"the routing of its trajectories has [34],\d{3},\d{3},\d{3} bytes, but at most 1,073,741,824 are kept"),
-        (in_parts, r"it lists 2,000,\d{3} turns, trajectories or parts of them, but at most 131,072 are kept"),
+        (repeating, "MOST_REPEATED", 1, "its prompts repeat {} ids and characters of those before, but at most {} are kept"),
+        (rendering, "MOST_REPEATED", 1, "its prompts repeat {} ids and characters of those before, but at most {} are kept"),
+        (routed, "LARGEST", 1, "the routing of its trajectories has {} bytes, but at most {} are kept"),
+        (in_parts, "MOST_RECORDS", 2, "it lists {} turns, trajectories or parts of them, but at most {} are kept"),
     ],
 )
-def test_a_row_that_comes_to_more_than_it_has_is_refused(tmp_path: Path, change: Callable[[dict], None], said: str) -> None:
-    path = crafted(tmp_path / "row.parquet", change)
+def test_a_row_that_comes_to_more_than_it_has_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[dict, int], None],
+    limit: str,
+    of: int,
+    said: str,
+    side: int,
+) -> None:
+    """By the limits as they are, or, as that takes long, by a part of them: each side of a row is so much smaller."""
+    monkeypatch.setattr(storage_bounds, limit, most := getattr(storage_bounds, limit) // side**2)
+    path = crafted(tmp_path / "row.parquet", lambda row: change(row, side))
+    wrong = said.format(r"[\d,]+", f"{most // of:,}")
     tracemalloc.start()
     try:
-        with pytest.raises(TrialFileError, match=rf"row.parquet is damaged .*row 0 \(trial 'trial-0'\) can't be read \({said}"):
+        with pytest.raises(TrialFileError, match=rf"row.parquet is damaged .*row 0 \(trial 'trial-0'\) can't be read \({wrong}"):
             list(read_trials(path))
-        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000 / side
     finally:
         tracemalloc.stop()
 
@@ -315,6 +329,6 @@ print("lives")
 
 def test_an_end_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = crafted(tmp_path / "end.parquet", lambda row: None)
-    monkeypatch.setattr(storage_bounds, "LARGEST_END", 1000)
+    monkeypatch.setattr(storage_footer, "LARGEST_END", 1000)
     with pytest.raises(TrialFileError, match=r"its end can't be read \(its end has [\d,]+ bytes, but at most 1,000 are read\)"):
         read_header(path)
