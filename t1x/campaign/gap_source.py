@@ -12,6 +12,7 @@ from t1x.campaign.gap_measure import Trials
 from t1x.campaign.gap_trials import Matched, matched
 from t1x.campaign.policy_version import told_weights, version_of
 from t1x.campaign.progress import ProgressReport
+from t1x.campaign.run_trials import trials_of
 from t1x.config import load
 from t1x.config.names import with_article
 from t1x.config.requirements import NotHere, missing
@@ -23,7 +24,6 @@ from t1x.rollout.scheduler import WaitAll
 from t1x.text.tokenizer import ChatTokenizer
 from t1x.trajectory.storage_folder import batch_files, of_untrained
 from t1x.trajectory.storage_reader import read_header, read_trials
-from t1x.trajectory.storage_search import stored_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class GapSource:
     def stored(
         self, step: str | None, file: Path | None, limit: int | None, warn: Callable[[str], None]
     ) -> tuple[Weights, Trials, Origin]:
-        """At most `limit` stored trials, of a file, of a batch of the run (see `stored_batches`) or of whatever it has kept; the
+        """At most `limit` stored trials, of a file, of a batch of the run (see `trials_of`) or of whatever it has kept; the
         weights that go with them, and where they're from: see `matched`. What isn't named is only looked at for trials at the
         temperature of training, since a suite may have another. Raises `ValueError` where there are none."""
         of_run = file is None or self._of_run(read_header(file).identity)
@@ -65,7 +65,7 @@ class GapSource:
     def _of_run(self, identity: Mapping[str, str]) -> bool:
         """Whether trials of this identity may be of the run that the weights are of."""
         own = self.weights.run
-        return own is None or identity.get("run", "") in ("", own.folder.name) or identity.get("started") == str(own.started)
+        return own is None or identity.get("run", "") in ("", own.folder.name) or identity.get("started") == own.identity["started"]
 
     def _origin(self, chosen: Matched, trials: Trials) -> Origin:
         identity, weights = read_header(chosen.path).identity, chosen.weights
@@ -92,7 +92,7 @@ class GapSource:
                 f"{self.weights.policy} lies in no run, so it has no stored trials; name a file of them, or --sample N"
             )
         try:
-            files = stored_batches(own.folder, step=step, started=str(own.started))
+            files = trials_of(own, step)
         except ValueError as error:
             raise ValueError(f"{error}; --sample N runs new ones") from error
         if step is None:

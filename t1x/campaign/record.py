@@ -87,6 +87,17 @@ class Run:
     """What ended it, where it failed."""
 
     @property
+    def identity(self) -> dict[str, str]:
+        """What the files of its trials say whose they are; `started` is the same after the run was renamed, or went on as another
+        experiment."""
+        return {
+            "run": self.folder.name,
+            "started": str(self.started),
+            "run_digest": self.run_digest,
+            "seed": str(self.seed),
+        }
+
+    @property
     def weights(self) -> Path | None:
         """Folder of the newest weights where it's still there."""
         if self.checkpoint is None or not (self.folder / self.checkpoint).is_dir():

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from t1x.campaign.record import Run
+from t1x.campaign.run_trials import trials_of
 from t1x.trajectory.audit import Audit, audit
 from t1x.trajectory.storage_folder import BatchFile
 from t1x.trajectory.storage_reader import read_header, read_trials
-from t1x.trajectory.storage_search import stored_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,6 @@ class BatchAudit:
 
 
 def batch_audits(run: Run, step: str | None = None, suite: str | None = None) -> list[BatchAudit]:
-    """Those of a run's stored batches, or of the passes over a suite; see `stored_batches`."""
-    found = [(file, read_header(file.path)) for file in stored_batches(run.folder, str(run.started), step, suite)]
+    """Those of a run's stored batches, or of the passes over a suite; see `trials_of`."""
+    found = [(file, read_header(file.path)) for file in trials_of(run, step, suite)]
     return [BatchAudit(file, header.trials, header.routing) for file, header in found]

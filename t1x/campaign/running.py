@@ -178,7 +178,7 @@ class _Running:
 
     async def _work(self, tracked: TrackedRun, progress: ProgressReport, restored: Checkpoint | None) -> None:
         experiment = self._experiment
-        stored = TrajectoryStore(self._record.folder, experiment.trajectories, _identity(self._record), progress.say)
+        stored = TrajectoryStore(self._record.folder, experiment.trajectories, self._record.identity, progress.say)
         shared: dict[str, Any] = {
             "experiment": experiment,
             "tokenizer": experiment.tokenizer.build(),
@@ -233,16 +233,6 @@ def _tags(record: Run) -> dict[str, str]:
         "run_digest": record.run_digest,
         "study_digest": record.study_digest,
         "smoke": str(record.smoke).lower(),
-    }
-
-
-def _identity(record: Run) -> dict[str, str]:
-    """What the files of a run's trials say whose they are."""
-    return {
-        "run": record.folder.name,
-        "started": str(record.started),
-        "run_digest": record.run_digest,
-        "seed": str(record.seed),
     }
 
 

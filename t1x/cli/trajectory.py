@@ -43,15 +43,16 @@ def list_(wanted: RunName, step: Step = None, suite: SuiteName = None, runs: Run
     from rich.console import Console
 
     from t1x.campaign.find_run import find_run
+    from t1x.campaign.run_trials import trials_of
     from t1x.cli.strangers import note_strangers
     from t1x.cli.trajectory_text import list_summary, list_table
     from t1x.trajectory.storage_reader import read_summaries
-    from t1x.trajectory.storage_search import newest, stored_batches, suites_of, told
+    from t1x.trajectory.storage_search import newest, of_step, suites_of, told
 
     run = find_run(wanted, runs)
     note_strangers(run.folder)
-    kept = stored_batches(run.folder, str(run.started), suite=suite)
-    files = newest(stored_batches(run.folder, str(run.started), step, suite))
+    kept = trials_of(run, suite=suite)
+    files = newest(kept if step is None else of_step(kept, step))
     console = Console(width=max(Console().width, NARROW))
     for file in files:
         found = read_summaries(file.path)
@@ -103,12 +104,12 @@ def show(
     from rich.console import Console
 
     from t1x.campaign.find_run import find_run
+    from t1x.campaign.run_trials import trial_of
     from t1x.cli.strangers import note_strangers
     from t1x.cli.trajectory_page import trial_page
     from t1x.cli.trajectory_text import trial_text
     from t1x.trajectory.shown import Chosen, shown
     from t1x.trajectory.storage_reader import read_trial
-    from t1x.trajectory.storage_search import find_trial
 
     if html is not None and html.exists():
         raise ValueError(f"{html} exists; remove it or name another file")
@@ -116,7 +117,7 @@ def show(
         raise ValueError(f"--html {html}: there is no folder {html.parent}; make it or name a file elsewhere")
     run = find_run(wanted, runs)
     note_strangers(run.folder)
-    file = find_trial(run.folder, str(run.started), trial, step, suite, lambda text: typer.echo(f"note: {text}", err=True))
+    file = trial_of(run, trial, step, suite, lambda text: typer.echo(f"note: {text}", err=True))
     stored = read_trial(file.path, trial)
     assert stored is not None, "the file has it"
     chosen = None

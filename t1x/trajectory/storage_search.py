@@ -18,9 +18,14 @@ def stored_batches(run: Path, started: str, step: str | None = None, suite: str 
     files = [file for file in _own_files(run, started) if file.suite == suite]
     if not files:
         raise ValueError(_nothing(run, suite))
-    if step is None:
-        return files
+    return files if step is None else of_step(files, step)
+
+
+def of_step(files: Sequence[BatchFile], step: str) -> list[BatchFile]:
+    """Those of a step, given as in `stored_batches`, among all batches of a run, or all passes over a suite. Raises `ValueError`
+    where there is none."""
     if not (chosen := _at(files, step)):
+        run, suite = files[0].path.parent.parent, files[0].suite
         wanted = f"evaluation of {suite} at {step}" if suite else f"batch {f'train-{step}' if step.isdigit() else step}"
         raise ValueError(f"{run} has kept no {wanted}; it has {told(files)}")
     return chosen

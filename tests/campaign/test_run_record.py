@@ -27,6 +27,14 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert written.weights == tmp_path / "a" / "checkpoints" / "step-30"
 
 
+def test_files_of_its_trials_know_it_after_it_was_renamed_and_changed(tmp_path: Path) -> None:
+    made = record(tmp_path / "a", seed=3, started=1.5)
+    assert made.identity == {"run": "a", "started": "1.5", "run_digest": "d1", "seed": "3"}
+    (tmp_path / "a").rename(tmp_path / "b")
+    replace(read_run(tmp_path / "b"), run_digest="d2", mixed=True).save()
+    assert read_run(tmp_path / "b").identity == {**made.identity, "run": "b", "run_digest": "d2"}
+
+
 def test_it_runs_while_its_process_lives(tmp_path: Path) -> None:
     record(tmp_path / "a")
     with alive(tmp_path / "a"):
