@@ -1,6 +1,7 @@
 """What all tests share: `--hypothesis-profile=soak` tries many more examples, `planted` only until one fails (`tests/planted`), and
 no test's components reach another."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from open_folder import open_folder
 
 from t1x.config import Component
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and all that tests start would too
 settings.register_profile("soak", max_examples=2500, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("planted", derandomize=True, phases=[Phase.explicit, Phase.generate], deadline=None)
 
