@@ -20,7 +20,7 @@ class Boundary(StrEnum):
     EXACT = "exact"
     """T_i is a prefix of it (Eq. 6)."""
     EDGE = "edge"
-    """T_i is a prefix of it but for a few ids at the end of p_i, and stop and white-space ids at the end of a_i (Eq. 7)."""
+    """T_i is a prefix of it but for a few ids at the end of p_i, and stop and blank ids at the end of a_i (Eq. 7)."""
     RETOKENIZED = "retokenized"
     """Its text continues that of T_i in other ids (Eq. 8)."""
     RESTART = "restart"
