@@ -14,6 +14,7 @@ from t1x.campaign.resume import Found, Resume, find, interrupted
 from t1x.campaign.running import Pools, run_tracked
 from t1x.campaign.starts import everything, provide
 from t1x.campaign.until_done import until_done
+from t1x.campaign.usable import check_usable
 from t1x.config import Origins
 from t1x.config.requirements import require
 from t1x.tracking.signals import like_ctrl_c
@@ -24,12 +25,13 @@ def run_experiment(
 ) -> Run:
     """Runs what an experiment starts from, where that hasn't been, and then the experiment; gives its record. `file` and `origins`
     are where it came from. With `resume` it goes on with the newest run that was interrupted, where there is one. Raises
-    `ValueError` for what the user can mend (a host without bubblewrap, an unwritable folder), `NotHere` where it can't run on this
-    machine, `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
+    `ValueError` for what the user can mend (a host without bubblewrap, an unwritable folder, a chat template with a mistake),
+    `NotHere` where it can't run on this machine, `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
     needed = resolve_starts(experiment, origins)
     require(experiment)
     for each in everything(needed):
         require(each.campaign)
+    check_usable(experiment, origins, needed)
     experiment = with_name(experiment, file)
     found = None if resume is None else find(experiment, run_digest_with(experiment, needed), resume)
     if found is not None and found.run.status is Status.FINISHED and not found.changes:

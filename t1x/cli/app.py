@@ -164,7 +164,7 @@ def diff(
 
 @app.command()
 def check(files: Files, site: SiteName = AUTO, set: Settings = None) -> None:
-    """Report what is wrong in Gin files, and in those of the campaigns that they start from.
+    """Report what is wrong in Gin files, in those of the campaigns that they start from, and with tokenizers that they name.
 
     \b
     Examples:
@@ -172,13 +172,14 @@ def check(files: Files, site: SiteName = AUTO, set: Settings = None) -> None:
       t1x check experiments/*.gin --site cluster
     """
     from t1x.campaign.identity import resolve_starts
+    from t1x.campaign.usable import check_usable
     from t1x.config import load
 
     wrong = False
     for file in files:
         try:
             resolved = load(file, site=site, set=set or ())
-            resolve_starts(resolved.root, resolved.origins)
+            check_usable(resolved.root, resolved.origins, resolve_starts(resolved.root, resolved.origins))
         except (ValueError, OSError) as error:
             wrong = True
             typer.echo(f"{file}: {error}", err=True)

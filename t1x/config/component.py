@@ -72,6 +72,12 @@ class Component(BaseModel):
         imported to find out."""
         return []
 
+    def unusable(self) -> list[str]:
+        """What is wrong with what this component itself (not its parts) names, such as a file: one line each, with what to do. `t1x
+        check` asks, and `t1x run` before it makes anything. Nothing is said of what isn't here: `missing` does. Nothing that trains
+        is imported to find out."""
+        return []
+
     @classmethod
     def kind(cls) -> type["Component"]:
         """The kind this component belongs to: the ancestor just below `Component`."""

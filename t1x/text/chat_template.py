@@ -28,14 +28,25 @@ def named_tokens(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def find_template(folder: Path, settings: dict[str, Any]) -> tuple[Path, str] | None:
-    """The file that has the template, and the template; of several, the one named `default`. None where there is none."""
+    """The file that has the template, and the template; of several, the one named `default`. None where there is none. Raises
+    `ValueError` where it can't be read."""
     file = folder / TEMPLATE
     if file.is_file():
-        return file, file.read_text(encoding="utf-8")
+        return file, read_text(file)
     template = settings.get("chat_template")
-    if isinstance(template, list):
-        template = next((entry["template"] for entry in template if entry["name"] == "default"), None)
+    if isinstance(template, list) and all(isinstance(entry, dict) for entry in template):
+        template = next((entry.get("template") for entry in template if entry.get("name") == "default"), None)
+    if not isinstance(template, str | None):
+        raise ValueError(f"{folder / SETTINGS}: chat_template should be a text, or a list of objects with name and template")
     return None if template is None else (folder / SETTINGS, template)
+
+
+def read_text(file: Path) -> str:
+    """Raises `ValueError` where it can't be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"{file} can't be read as text: {error}") from error
 
 
 def _object(file: Path) -> dict[str, Any]:

@@ -14,7 +14,10 @@ from t1x.text.tokenizer import ChatTokenizer, Tokenizer
 
 def _day(date: str | None) -> str | None:
     """One day is one setting, however it is written."""
-    return None if date is None else datetime.date.fromisoformat(date).isoformat()
+    try:
+        return None if date is None else datetime.date.fromisoformat(date).isoformat()
+    except ValueError as error:
+        raise ValueError("should be a day of the calendar as YYYY-MM-DD, such as '2025-01-31'") from error
 
 
 class HuggingFaceTokenizer(Tokenizer):
@@ -35,6 +38,14 @@ class HuggingFaceTokenizer(Tokenizer):
         from t1x.text.pretrained import load_tokenizer
 
         return load_tokenizer(self)
+
+    def unusable(self) -> list[str]:
+        try:
+            if not self.missing():
+                self.build()
+        except ValueError as error:
+            return [str(error)]
+        return []
 
     def missing(self) -> list[str]:
         if lacks := folder(self.path, "HuggingFaceTokenizer.path; it holds tokenizer.json"):

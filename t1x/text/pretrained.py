@@ -1,12 +1,13 @@
 """Reads the tokenizer of a Hugging Face checkpoint."""
 
 import datetime
+from pathlib import Path
 
 import jinja2
 import tokenizers
 
 from t1x.text.chat import TemplatedTokenizer
-from t1x.text.chat_template import SETTINGS, find_template, named_tokens, read_settings
+from t1x.text.chat_template import SETTINGS, find_template, named_tokens, read_settings, read_text
 from t1x.text.huggingface import HuggingFaceTokenizer
 
 
@@ -20,7 +21,7 @@ def load_tokenizer(spec: HuggingFaceTokenizer) -> TemplatedTokenizer:
     stop_token = spec.stop_token or named.get("eos_token")
     if stop_token is None:
         raise ValueError(f"{path / SETTINGS}: has no eos_token; set HuggingFaceTokenizer.stop_token")
-    tokenizer = tokenizers.Tokenizer.from_str((path / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer = _read(path / "tokenizer.json")
     tokenizer.no_truncation()
     tokenizer.no_padding()
     found = find_template(path, settings)
@@ -31,7 +32,17 @@ def load_tokenizer(spec: HuggingFaceTokenizer) -> TemplatedTokenizer:
     date = None if spec.date is None else datetime.date.fromisoformat(spec.date)
     try:
         return TemplatedTokenizer(tokenizer, template, stop_token=stop_token, variables=variables, vocab_size=size, date=date)
+    except jinja2.TemplateSyntaxError as error:
+        raise ValueError(f"{file}: the chat template can't be rendered: its line {error.lineno}: {error.message}") from error
     except jinja2.TemplateError as error:
         raise ValueError(f"{file}: the chat template can't be rendered: {error}") from error
     except ValueError as error:
         raise ValueError(f"{path}, with the chat template in {file.name}: {error}") from error
+
+
+def _read(file: Path) -> tokenizers.Tokenizer:
+    text = read_text(file)
+    try:
+        return tokenizers.Tokenizer.from_str(text)
+    except Exception as error:  # the library raises nothing narrower
+        raise ValueError(f"{file}: the tokenizers library can't read it: {error}") from error

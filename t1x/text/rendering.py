@@ -16,6 +16,8 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _CLOCK = "strftime_now"
+_MISTAKES = (TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
+"""What Python says of a template's own expressions, such as a text plus a number; Jinja passes it on as it is."""
 
 
 class GenerationBlock(Extension):
@@ -68,6 +70,8 @@ class ChatTemplate:
                 "it writes today's date, which changes from day to day; set HuggingFaceTokenizer.date to the date that it writes, "
                 "as in '2025-01-31'"
             ) from error
+        except _MISTAKES as error:
+            raise jinja2.TemplateError(f"{type(error).__name__}: {error}") from error
 
 
 def _raise(message: str) -> NoReturn:

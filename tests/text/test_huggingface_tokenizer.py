@@ -99,7 +99,11 @@ def test_the_stop_token_may_be_another(tmp_path):
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{% if %}", "the chat template can't be rendered"),
+        ("{% for m in messages %}\n{% if %}", "the chat template can't be rendered: its line 2: Expected an expression"),
+        ("{{ 'a' + 1 }}", "the chat template can't be rendered: TypeError: "),
+        ("{{ 1 / 0 }}", "the chat template can't be rendered: ZeroDivisionError: "),
+        ([{"name": "default", "template": 1}], "chat_template should be a text, or a list of objects"),
+        (["x"], "chat_template should be a text, or a list of objects"),
         ("{{ raise_exception('roles must alternate') }}", "the chat template can't be rendered: roles must alternate"),
         (
             "{% for m in messages %}{{ m.content }}<|open|>{% endfor %}",
@@ -110,6 +114,31 @@ def test_the_stop_token_may_be_another(tmp_path):
 def test_a_template_that_cannot_be_used_is_named(tmp_path, template, message):
     with pytest.raises(ValueError, match=f"tokenizer_config.json: .*{re.escape(message)}"):
         load(write(tmp_path, template))
+    (line,) = HuggingFaceTokenizer(path=tmp_path, vocab_size=320).unusable()
+    assert message in line
+    assert str(tmp_path) in line
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("tokenizer.json", b"{", "tokenizer.json: the tokenizers library can't read it: "),
+        ("tokenizer.json", b"\xff", "tokenizer.json can't be read as text: "),
+        ("chat_template.jinja", b"\xff", "chat_template.jinja can't be read as text: "),
+        ("tokenizer_config.json", b"{", "tokenizer_config.json can't be read as JSON: "),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, file, content, message):
+    (write(tmp_path, file="chat_template.jinja") / file).write_bytes(content)
+    (line,) = HuggingFaceTokenizer(path=tmp_path, vocab_size=320).unusable()
+    assert line.startswith(f"{tmp_path}/{message}")
+    with pytest.raises(ValueError, match=re.escape(line)):
+        load(tmp_path)
+
+
+def test_nothing_is_said_of_a_folder_that_serves_or_is_not_here(checkpoint):
+    assert HuggingFaceTokenizer(path=checkpoint, vocab_size=320).unusable() == []
+    assert HuggingFaceTokenizer(path="nowhere", vocab_size=320).unusable() == [], "missing() says so"
 
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])

@@ -95,8 +95,12 @@ def test_the_date_of_today_is_what_the_library_writes():
 def test_a_template_that_asks_for_a_date_is_told_to_have_one_declared(tmp_path):
     with pytest.raises(ValueError, match=r"tokenizer_config.json: .*today's date.*set HuggingFaceTokenizer.date .*'2025-01-31'"):
         HuggingFaceTokenizer(path=write(tmp_path, DATED), vocab_size=320).build()
-    with pytest.raises(ValueError, match="Invalid isoformat string: 'today'"):
-        HuggingFaceTokenizer(path=tmp_path, vocab_size=320, date="today")
+
+
+@pytest.mark.parametrize("date", ["today", "31.01.2025", "2025-02-30", ""])
+def test_what_is_no_day_is_told_what_one_looks_like(date):
+    with pytest.raises(ValueError, match="should be a day of the calendar as YYYY-MM-DD, such as '2025-01-31'"):
+        HuggingFaceTokenizer(path="x", vocab_size=320, date=date)
 
 
 def test_a_template_with_a_date_of_its_own_keeps_it_unless_another_is_declared(tmp_path):
