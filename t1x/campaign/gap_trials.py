@@ -40,6 +40,8 @@ def matched(
     for path in paths:
         try:
             groups = _by_version(path, temperature)
+        except FileNotFoundError:  # the run has removed it meanwhile
+            continue
         except TrialFileError as error:
             warn(f"warning: {error}")
             continue

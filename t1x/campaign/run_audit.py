@@ -1,6 +1,7 @@
 """The audit of a run's stored trials, batch by batch."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from t1x.campaign.record import Run
@@ -28,6 +29,10 @@ class BatchAudit:
 
 
 def batch_audits(run: Run, step: str | None = None, suite: str | None = None) -> list[BatchAudit]:
-    """Those of a run's stored batches, or of the passes over a suite; see `trials_of`."""
-    found = [(file, read_header(file.path)) for file in trials_of(run, step, suite)]
-    return [BatchAudit(file, header.trials, header.routing) for file, header in found]
+    """Those of a run's stored batches, or of the passes over a suite, but of files that are removed meanwhile; see `trials_of`."""
+    found = []
+    for file in trials_of(run, step, suite):
+        with suppress(FileNotFoundError):
+            header = read_header(file.path)
+            found.append(BatchAudit(file, header.trials, header.routing))
+    return found

@@ -9,6 +9,6 @@ from t1x.trajectory.storage_folder import strangers
 
 
 def note_strangers(run: Path) -> None:
-    """Says which files of a run's folder `trajectories` nobody reads."""
-    for path in strangers(run):
-        typer.echo(f"note: {legible(str(path))} isn't named as a batch or an evaluation is, so it isn't read", err=True)
+    """Says what in a run's folder `trajectories` nobody reads, and why."""
+    for path, why in strangers(run).items():
+        typer.echo(f"note: {legible(str(path))} {why}, so it isn't read", err=True)

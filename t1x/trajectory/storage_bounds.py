@@ -5,7 +5,8 @@ it one by one, as the writer leaves them: a dictionary would repeat a long text 
 """
 
 import math
-from pathlib import Path
+
+import pyarrow as pa
 
 from t1x.trajectory.storage_footer import Group, pages_of
 from t1x.trajectory.storage_table import Row
@@ -22,19 +23,18 @@ MOST_REPEATED = 2**28
 """Ids and characters of the turn before that the prompts of a trial may repeat: in memory they stand once a turn, on disk once."""
 
 
-def check_group(path: Path, group: Group) -> None:
+def check_group(file: pa.NativeFile, group: Group) -> None:
     """Raises `ValueError` for a group of rows that would take more, or that doesn't say how much."""
     size, values = sum(each.bytes for each in group.columns), sum(each.values for each in group.columns)
     most = max(group.rows, *(each.values for each in group.columns if not each.of_numbers))
     for what, has, may in (("bytes", size, LARGEST), ("values", values, MOST_VALUES), ("rows or turns", most, MOST_RECORDS)):
         if has > may:
             raise ValueError(f"it has {has:,} {what}, but at most {may:,} are read")
-    with path.open("rb") as file:
-        for each in group.columns:
-            if each.dictionary:
-                raise ValueError(f"column {each.path} has a dictionary, which t1x doesn't write")
-            if pages_of(file, each) != (each.values, each.bytes):
-                raise ValueError(f"the pages of column {each.path} are larger or smaller than the file's end says")
+    for each in group.columns:
+        if each.dictionary:
+            raise ValueError(f"column {each.path} has a dictionary, which t1x doesn't write")
+        if pages_of(file, each) != (each.values, each.bytes):
+            raise ValueError(f"the pages of column {each.path} are larger or smaller than the file's end says")
 
 
 def check_row(row: Row) -> None:

@@ -1,5 +1,6 @@
 """Where the stored trials of a run are: `trajectories/<purpose>-<step>.parquet` in its folder."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,8 +96,12 @@ def batch_files(run: Path) -> list[BatchFile]:
     return sorted((file for file in found if file), key=lambda each: each.moment)
 
 
-def strangers(run: Path) -> list[Path]:
-    """What lies among them and isn't one of them by its name, hidden files aside; nobody reads it."""
-    folder = run / FOLDER
-    known = {file.path for file in batch_files(run)}
-    return sorted(path for path in folder.iterdir() if path not in known and path.name[0] != ".") if folder.is_dir() else []
+def strangers(run: Path) -> dict[Path, str]:
+    """What lies among them and isn't one of them, hidden files aside, and why; nobody reads it."""
+    folder, found = run / FOLDER, {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name[0] != "." and batch_file(path) is None:
+            found[path] = "isn't named as a batch or an evaluation is"
+        elif path.name[0] != "." and not path.is_file() and os.path.lexists(path):  # one that is gone was pruned meanwhile
+            found[path] = "isn't a file"
+    return found

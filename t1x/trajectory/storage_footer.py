@@ -9,10 +9,10 @@ Both are structs of Apache Parquet's parquet.thrift: `FileMetaData`, `RowGroup`,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
 
-from t1x.trajectory.storage_thrift import Fields, read_struct
+import pyarrow as pa
+
+from t1x.trajectory.storage_thrift import BINARY, I32, I64, LIST, STRUCT, Fields, due, due_list, read_struct
 
 LARGEST_END = 2**24
 """Bytes of a file's end, which has some 6,000 a group."""
@@ -25,6 +25,20 @@ _METADATA = 3
 """Of `ColumnChunk`."""
 _TYPE, _PATH, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE_OFFSET, _DICTIONARY_OFFSET = 1, 3, 5, 6, 7, 9, 11
 """Of `ColumnMetaData`."""
+_LISTS = {
+    (2,): STRUCT,  # the schema
+    (4,): STRUCT,  # row groups
+    (4, 1): STRUCT,  # columns
+    (4, 1, 3, 2): I32,  # encodings
+    (4, 1, 3, 3): BINARY,  # the path
+    (4, 1, 3, 13): STRUCT,  # statistics of encodings
+    (4, 1, 3, 16, 2): I64,  # histograms of levels
+    (4, 1, 3, 16, 3): I64,
+    (5,): STRUCT,  # keys and values, our header among them
+    (7,): STRUCT,  # orders of columns
+}
+"""What lists of the end that a writer of ours makes have, by their fields. Arrow reads a list as being of this whatever the list
+itself says, so that one which says otherwise could hide fields from us."""
 _PAGE_TYPE, _PAGE_UNCOMPRESSED, _PAGE_COMPRESSED, _DATA_PAGE_HEADER = 1, 2, 3, 5
 """Of `PageHeader`."""
 _PAGE_VALUES, _ENCODING = 1, 2
@@ -68,54 +82,73 @@ class Group:
     columns: Sequence[Column]
 
 
-def groups_of(path: Path) -> list[Group]:
+def groups_of(file: pa.NativeFile) -> list[Group]:
     """What a Parquet file's end says of its groups of rows. Raises `ValueError` where it can't be read."""
-    with path.open("rb") as file:
-        size = file.seek(-8, 2)
-        length = int.from_bytes(file.read(4), "little")
-        if length > min(size, LARGEST_END):
-            raise ValueError(f"its end has {length:,} bytes, but at most {LARGEST_END:,} are read")
-        file.seek(size - length)
-        end, _ = read_struct(file.read(length))
-    try:
-        return [_group(each) for each in end[_ROW_GROUPS]]
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError("its end doesn't say what is in it") from error
+    size = file.size() - 8
+    if size < 0:
+        raise ValueError(f"it has {file.size()} bytes")
+    file.seek(size)
+    length = int.from_bytes(file.read(4), "little")
+    if length > min(size, LARGEST_END):
+        raise ValueError(f"its end has {length:,} bytes, but at most {LARGEST_END:,} are read")
+    file.seek(size - length)
+    end, _ = read_struct(file.read(length))
+    _check_lists(end, ())
+    return [_group(each) for each in due_list(end, _ROW_GROUPS, STRUCT)]
 
 
-def pages_of(file: BinaryIO, column: Column) -> tuple[int, int]:
+def pages_of(file: pa.NativeFile, column: Column) -> tuple[int, int]:
     """Values and bytes of all pages of a column, as their headers have them. Raises `ValueError` for pages that no writer of ours
     makes."""
     at, values, size = column.start, 0, 0
     while at < column.start + column.compressed:
         file.seek(at)
         page, length = read_struct(file.read(_LONGEST_HEADER))
-        of_data = page.get(_DATA_PAGE_HEADER)
-        if page.get(_PAGE_TYPE) != _DATA_PAGE or not isinstance(of_data, dict) or of_data.get(_ENCODING) != _PLAIN:
+        if (
+            due(page, _PAGE_TYPE, I32) != _DATA_PAGE
+            or due(of_data := due(page, _DATA_PAGE_HEADER, STRUCT), _ENCODING, I32) != _PLAIN
+        ):
             raise ValueError(f"column {column.path} has a page of another kind than t1x writes")
-        values += _number(of_data.get(_PAGE_VALUES))
-        size += length + _number(page.get(_PAGE_UNCOMPRESSED))
-        at += length + _number(page.get(_PAGE_COMPRESSED))
+        values += _size(of_data, _PAGE_VALUES, I32)
+        size += length + _size(page, _PAGE_UNCOMPRESSED, I32)
+        at += length + _size(page, _PAGE_COMPRESSED, I32)
     return values, size
 
 
+def _check_lists(struct: Fields, place: tuple[int, ...]) -> None:
+    for field, (kind, value) in struct.items():
+        at = (*place, field)
+        if kind == STRUCT:
+            _check_lists(value, at)
+        elif kind == LIST:
+            of, values = value
+            if _LISTS.get(at) != of:
+                raise ValueError(
+                    f"the list in field {'.'.join(map(str, at))} of its end has values of another kind than t1x writes"
+                )
+            for each in values if of == STRUCT else ():
+                _check_lists(each, at)
+
+
 def _group(said: Fields) -> Group:
-    return Group(_number(said[_ROWS]), [_column(each[_METADATA]) for each in said[_COLUMNS]])
+    columns = due_list(said, _COLUMNS, STRUCT)
+    return Group(_size(said, _ROWS, I64), [_column(due(each, _METADATA, STRUCT)) for each in columns])
 
 
 def _column(said: Fields) -> Column:
     return Column(
-        path=b".".join(said[_PATH]).decode(),
-        text=said[_TYPE] == _BYTE_ARRAY,
-        values=_number(said[_NUM_VALUES]),
-        bytes=_number(said[_UNCOMPRESSED]),
-        compressed=_number(said[_COMPRESSED]),
-        start=_number(said[_DATA_PAGE_OFFSET]),
+        path=b".".join(due_list(said, _PATH, BINARY)).decode(),
+        text=due(said, _TYPE, I32) == _BYTE_ARRAY,
+        values=_size(said, _NUM_VALUES, I64),
+        bytes=_size(said, _UNCOMPRESSED, I64),
+        compressed=_size(said, _COMPRESSED, I64),
+        start=_size(said, _DATA_PAGE_OFFSET, I64),
         dictionary=_DICTIONARY_OFFSET in said,
     )
 
 
-def _number(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 2**63:
+def _size(said: Fields, field: int, kind: int) -> int:
+    value = due(said, field, kind)
+    if value < 0:
         raise ValueError("a size of it isn't a number from 0 on")
-    return value
+    return int(value)

@@ -7,6 +7,7 @@ Invariants:
 """
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ class _File:
     """One that is open."""
 
     path: Path
+    file: pa.NativeFile
     parquet: pq.ParquetFile
     header: Header
     groups: Sequence[Group]
@@ -40,7 +42,7 @@ class _File:
     def rows(self, group: int, columns: list[str] | None = None, at: int | None = None) -> list[Row]:
         """Rows of a group, or the one at a place in it; all columns or these."""
         with _readable(self.path, f"group {group} of its rows"):
-            check_group(self.path, self.groups[group])
+            check_group(self.file, self.groups[group])
             table = self.parquet.read_row_group(group, columns)
             return from_table(table if at is None else table.slice(at, 1))
 
@@ -111,15 +113,21 @@ def _place(index: int, row: Row) -> str:
 def _opened(path: Path) -> Iterator[_File]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    if not _is_parquet(path):
-        raise TrialFileError(f"{path} isn't a Parquet file of trials; a run's are in its folder `trajectories`")
-    with _readable(path, "its end"):
-        groups = groups_of(path)
-        parquet = pq.ParquetFile(path, page_checksum_verification=True)
-    with parquet:
+    with pa.OSFile(os.fsencode(path)) as file:  # opened once: a run may remove or replace it meanwhile
+        if not file.size():
+            raise damaged(path, "it is empty")
+        if not _is_parquet(file):
+            raise TrialFileError(f"{path} isn't a Parquet file of trials; a run's are in its folder `trajectories`")
+        with _readable(path, "its end"):
+            groups = groups_of(file)
+            parquet = pq.ParquetFile(file, page_checksum_verification=True)
         metadata = parquet.metadata
         header = unsealed(path, (metadata.metadata or {}).get(KEY))
-        if not parquet.schema_arrow.remove_metadata().equals(SCHEMA):
+        leaves = [
+            (each.path, each.physical_type == "BYTE_ARRAY") for each in map(parquet.schema.column, range(metadata.num_columns))
+        ]
+        same = all([(each.path, each.text) for each in group.columns] == leaves for group in groups)
+        if not same or not parquet.schema_arrow.remove_metadata().equals(SCHEMA):
             raise damaged(path, "its columns have changed")
         if (metadata.num_rows, metadata.num_row_groups) != (header.trials, len(groups)):
             raise damaged(path, f"it has {metadata.num_rows} rows, but not the {header.trials} that were written")
@@ -131,15 +139,14 @@ def _opened(path: Path) -> Iterator[_File]:
                 f"{path} holds the trials of {said['purpose']} batch {said['step']}, not of {own.purpose} batch {own.at}; remove "
                 f"it from there"
             )
-        yield _File(path, parquet, header, groups)
+        yield _File(path, file, parquet, header, groups)
 
 
-def _is_parquet(path: Path) -> bool:
+def _is_parquet(file: pa.NativeFile) -> bool:
     """By either end, since a file that is cut off or damaged may have lost the other."""
-    with path.open("rb") as file:
-        head = file.read(len(_MAGIC))
-        file.seek(-len(head), 2)
-        return _MAGIC.startswith(head) or file.read() == _MAGIC
+    head = file.read(len(_MAGIC))
+    file.seek(file.size() - len(head))
+    return _MAGIC.startswith(head) or file.read() == _MAGIC
 
 
 @contextmanager

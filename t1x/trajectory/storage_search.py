@@ -1,6 +1,7 @@
 """Finding the stored batches, passes over suites and trials of a run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from t1x.config.names import closest
@@ -49,6 +50,8 @@ def find_trial(run: Path, started: str, trial: str, step: str | None, suite: str
     for file in files:
         try:
             own = read_ids(file.path)
+        except FileNotFoundError:  # pruned meanwhile
+            continue
         except TrialFileError as error:
             warn(str(error))
             continue
@@ -70,13 +73,17 @@ def suites_of(run: Path) -> list[str]:
 
 
 def _own_files(run: Path, started: str) -> list[BatchFile]:
-    """All, once it's clear that they are the run's."""
+    """All, once it's clear that they are the run's; a run may remove some meanwhile."""
+    files: list[BatchFile] = []
     others: dict[str, list[BatchFile]] = {}
-    for file in (files := batch_files(run)):
-        try:
-            said = read_header(file.path).identity
-        except TrialFileError:  # whoever reads it tells
-            continue
+    for file in batch_files(run):
+        said: Mapping[str, str] = {}
+        with suppress(TrialFileError):  # whoever reads it tells
+            try:
+                said = read_header(file.path).identity
+            except FileNotFoundError:
+                continue
+        files.append(file)
         if said.get("started", started) != started:
             others.setdefault(said.get("run", "an unnamed run"), []).append(file)
     if others:

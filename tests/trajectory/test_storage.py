@@ -1,6 +1,7 @@
 """Trials that come back from disk as they were, and files that don't pass for what they aren't."""
 
 import dataclasses
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -207,6 +208,8 @@ def test_batches_and_passes_stand_in_the_order_of_a_run(tmp_path: Path) -> None:
     for name in (*reversed(names), *others):
         (tmp_path / "trajectories" / f"{name}.parquet").touch()
     (tmp_path / "trajectories" / "train-5.parquet").mkdir()
+    (tmp_path / "trajectories" / "train-7.parquet").symlink_to("nothing")
+    os.mkfifo(tmp_path / "trajectories" / "train-8.parquet")
     (tmp_path / "trajectories" / f"{storage_writer.WRITING}train-6.parquet").touch()
     files = batch_files(tmp_path)
     assert [file.name for file in files] == names
@@ -216,7 +219,10 @@ def test_batches_and_passes_stand_in_the_order_of_a_run(tmp_path: Path) -> None:
     ]
     assert [(file.purpose, file.step, file.suite) for file in files][4:6] == [("warmup", 1, None), ("train", 9, None)]
     assert [file.path for file in files] == [batch_path(tmp_path, file.purpose, file.step) for file in files]
-    assert [path.name for path in strangers(tmp_path)] == sorted([*(f"{name}.parquet" for name in others), "train-5.parquet"])
+    assert {path.stem: why for path, why in strangers(tmp_path).items()} == {
+        **dict.fromkeys(others, "isn't named as a batch or an evaluation is"),
+        **dict.fromkeys(("train-5", "train-7", "train-8"), "isn't a file"),
+    }
 
 
 def test_streams_that_disagree_are_not_written(folder: Path) -> None:

@@ -21,7 +21,7 @@ from t1x.trajectory import storage_bounds, storage_footer, storage_reader, stora
 from t1x.trajectory.storage_footer import groups_of
 from t1x.trajectory.storage_header import TrialFileError
 from t1x.trajectory.storage_reader import read_header, read_ids, read_summaries, read_trial, read_trials
-from t1x.trajectory.storage_thrift import read_integer, read_struct
+from t1x.trajectory.storage_thrift import I16, I32, I64, read_integer, read_struct
 from t1x.trajectory.storage_writer import TrialWriter
 
 BOMB = 2_000_000
@@ -70,6 +70,11 @@ def varint(number: int) -> bytes:
     return bytes([*parts, number])
 
 
+def wide(number: int, size: int) -> bytes:
+    """As `varint`, in more bytes than it needs."""
+    return bytes([number * 2 >> 7 * at & 127 | (128 if at < size - 1 else 0) for at in range(size)])
+
+
 @pytest.fixture(scope="module")
 def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bomb") / "bomb.parquet"
@@ -77,10 +82,15 @@ def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return crafted(path, lambda row: row["turns"][0]["routing"].update(experts))
 
 
+def large(bomb: Path) -> pq.ColumnChunkMetaData:
+    """The column that has the zeros."""
+    group = pq.read_metadata(bomb).row_group(0)
+    return next(group.column(at) for at in range(group.num_columns) if group.column(at).total_uncompressed_size > BOMB)
+
+
 def rewritten(bomb: Path, name: str, change: Callable[[bytes], bytes], start: Callable[[pq.ColumnChunkMetaData], int]) -> Path:
     """With other bytes from where the pages of the bomb's column begin, or the file's end does."""
-    group = pq.read_metadata(bomb).row_group(0)
-    column = next(group.column(at) for at in range(group.num_columns) if group.column(at).total_uncompressed_size > BOMB)
+    column = large(bomb)
     data, at = bomb.read_bytes(), start(column)
     changed = data[:at] + change(data[at:])
     assert len(changed) == len(data)
@@ -115,8 +125,7 @@ def test_a_file_whose_end_says_less_than_its_pages_is_refused(bomb: Path, monkey
 
 
 def test_pages_that_say_what_is_not_so_are_refused(bomb: Path) -> None:
-    group = pq.read_metadata(bomb).row_group(0)
-    column = next(group.column(at) for at in range(group.num_columns) if group.column(at).total_uncompressed_size > BOMB)
+    column = large(bomb)
     header = bomb.read_bytes()[column.data_page_offset :][:30]
     for name, wrong, said in (
         ("kind", b"\x15\x04" + header[2:], "a page of another kind"),
@@ -126,8 +135,10 @@ def test_pages_that_say_what_is_not_so_are_refused(bomb: Path) -> None:
             "larger or smaller",
         ),
         ("below", b"\x15\x00\x15" + bytes([header[3] | 1]) + header[4:], "a size of it isn't a number from 0 on"),
-        ("list", b"\x19" + header[1:], "a page of another kind"),
-        ("long", b"\x05" + header[1:], "a page of another kind"),
+        ("list", b"\x19" + header[1:], "field 1 of a struct is of kind 9, but must be of kind 5"),
+        ("wide", header[:2] + b"\x16" + header[3:], "field 2 of a struct is of kind 6, but must be of kind 5"),
+        ("values", header.replace(b"\x1c\x15", b"\x1c\x16"), "field 1 of a struct is of kind 6, but must be of kind 5"),
+        ("long", b"\x05" + header[1:], "a struct has a field 0, but they are numbered from 1 to"),
         ("endless", b"\x15" + b"\xff" * 127, "longer than 64 bits"),
     ):
         path = rewritten(
@@ -260,8 +271,113 @@ def test_what_could_not_be_read_is_not_written(
 
 def test_a_varint_is_read_as_thrift_writes_it() -> None:
     for number in (0, 1, 63, 64, 8191, 8192, BOMB, 2**31 - 1):
-        assert read_integer(varint(number) + b"\xff", 0) == (number, len(varint(number)))
-    assert read_integer(b"\x01", 0) == (-1, 1)
+        assert read_integer(varint(number) + b"\xff", 0, I32) == (number, len(varint(number)))
+    assert read_integer(b"\x01", 0, I32) == (-1, 1)
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(I16, 16), (I32, 32), (I64, 64)])
+def test_a_number_is_not_cut_to_its_bits(kind: int, bits: int) -> None:
+    largest = 2 ** (bits - 1) - 1
+    assert read_integer(varint(largest), 0, kind)[0] == largest
+    with pytest.raises(ValueError, match=f"longer than {bits} bits"):
+        read_integer(varint(largest + 1), 0, kind)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\x15\x02\x06\x02\x04\x00", "a struct has field 1 twice"),
+        (b"\x15\x02\x11\x05\x02\x04\x00", "a struct has field 1 twice"),
+        (b"\x15\x02\x06" + varint(2**16 + 1) + b"\x04\x00", "a number is longer than 16 bits"),
+        (b"\x05" + varint(2**15 - 1) + b"\x02\x15\x02\x00", "a struct has a field 32768, but they are numbered from 1 to 32,767"),
+    ],
+    ids=["another kind", "later", "its number cut to 16 bits", "its number beyond 16 bits"],
+)
+def test_a_field_that_comes_twice_is_refused(data: bytes, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_struct(data)
+
+
+def test_a_page_that_says_its_size_twice_is_refused(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of its checksum, as a number of another kind, which Arrow skips."""
+    less, column = 1_100_000, large(bomb)
+
+    def twice(pages: bytes) -> bytes:
+        page, header = read_struct(pages[:64])
+        checksum = len(b"\x15\x00\x15" + varint(page[2][1]) + b"\x15" + varint(page[3][1]))
+        data = pages.index(b"\x1c\x15" + varint(column.num_values))
+        return pages[:checksum] + b"\x06\x04" + wide(less - header, data - checksum - 2) + b"\x3c" + pages[data + 1 :]
+
+    path = rewritten(bomb, "twice.parquet", twice, lambda each: each.data_page_offset)
+    end = path.read_bytes().replace(varint(column.total_uncompressed_size), varint(less))
+    path.write_bytes(end)
+    monkeypatch.setattr(storage_bounds, "LARGEST", 1_500_000)
+    with measured() as peak, pq.ParquetFile(path) as file:
+        file.read_row_group(0)
+    assert peak.arrow > BOMB, "Arrow takes the first"
+    refused(path, "a struct has field 2 twice")
+
+
+def with_end(bomb: Path, name: str, change: Callable[[bytes, bytes], bytes]) -> Path:
+    """With another end, which says of the bomb's column first how large it is (fields 6 and 7), then where its pages are (9)."""
+    column = large(bomb)
+    data = bomb.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    sizes = b"\x16" + varint(column.total_uncompressed_size) + b"\x16" + varint(column.total_compressed_size)
+    end = data[start:-8]
+    assert end.count(sizes + b"\x26") == 1
+    changed = change(end, sizes)
+    assert changed != end
+    (path := bomb.with_name(name)).write_bytes(data[:start] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    return path
+
+
+@pytest.mark.parametrize("field", [5, 6, 7, 9])
+def test_an_end_that_says_a_number_twice_is_refused(bomb: Path, field: int) -> None:
+    """Arrow takes the number of the right kind."""
+    again = b"\x05" + varint(field) + b"\x02" + b"\x06"
+
+    def twice(end: bytes, sizes: bytes) -> bytes:
+        place = b"\x26" if field < 9 else b"\x26" + varint(large(bomb).data_page_offset)
+        return end.replace(sizes + place, sizes + (again + varint(9) if field < 9 else place + again[:-1]) + place[1:])
+
+    path = with_end(bomb, f"twice-{field}.parquet", twice)
+    with pq.ParquetFile(path) as file:
+        file.read_row_group(0)
+    refused(path, f"a struct has field {field} twice")
+
+
+def test_an_end_whose_number_is_of_another_kind_is_refused(bomb: Path) -> None:
+    path = with_end(bomb, "kind.parquet", lambda end, sizes: end.replace(sizes, b"\x15" + sizes[1:]))
+    refused(path, "field 6 of a struct is of kind 5, but must be of kind 6")
+
+
+def test_an_end_that_hides_a_number_in_a_list_is_refused(bomb: Path) -> None:
+    """Its keys and values are texts, it says: one of 24 bytes. Arrow reads a key, then a size."""
+    most = 1_900_000
+
+    def hidden(end: bytes, sizes: bytes) -> bytes:
+        key, size, rest = b"\x01k\x00", b"\x06\x0c" + wide(most, 5), b"\x08\x10\x0b" + bytes(11)
+        return end.replace(sizes + b"\x26", sizes + b"\x19\x18\x18" + key + size + rest + b"\x16")
+
+    path = with_end(bomb, "hidden.parquet", hidden)
+    arrow = pq.read_metadata(path).row_group(0)
+    assert most in [arrow.column(at).total_uncompressed_size for at in range(arrow.num_columns)], "Arrow takes what is hidden"
+    refused(path, r"the list in field 4.1.3.8 of its end has values of another kind than t1x writes")
+
+
+def test_a_column_under_another_ones_name_is_refused(bomb: Path) -> None:
+    """As one of numbers it might have more values."""
+    data = bomb.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    schema = data.rindex(b"finish_reason")
+    assert schema > data.index(b"finish_reason", start), "the columns come after the schema"
+    path = bomb.with_name("name.parquet")
+    path.write_bytes(data[:schema] + b"finish_raisin" + data[schema + 13 :])
+    with pq.ParquetFile(path) as file:
+        file.read_row_group(0)
+    with pytest.raises(TrialFileError, match=r"name.parquet is damaged or cut off: its columns have changed"):
+        read_ids(path)
 
 
 def test_the_end_of_a_file_says_what_arrow_reads_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +385,7 @@ def test_the_end_of_a_file_says_what_arrow_reads_in_it(tmp_path: Path, monkeypat
     with TrialWriter(path := tmp_path / "groups.parquet", {}) as writer:
         for seed in range(3):
             writer.add(trial(seed))
-    metadata, groups = pq.read_metadata(path), groups_of(path)
+    metadata, groups = pq.read_metadata(path), groups_of(pa.OSFile(str(path)))
     assert len(groups) == metadata.num_row_groups == 3
     for index, group in enumerate(groups):
         arrow = metadata.row_group(index)

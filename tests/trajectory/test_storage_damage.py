@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from promises import promise
 from stored_trials import crafted, same, trial
 
-from t1x.trajectory import storage_header
-from t1x.trajectory.storage_folder import batch_path
+from t1x.trajectory import storage_header, storage_search
+from t1x.trajectory.storage_folder import BatchFile, batch_files, batch_path
 from t1x.trajectory.storage_header import TrialFileError
 from t1x.trajectory.storage_reader import read_header, read_ids, read_summaries, read_trial, read_trials
 from t1x.trajectory.storage_search import find_trial, stored_batches
@@ -61,7 +61,9 @@ def test_a_file_that_was_cut_off_is_refused(sound: Path, share: float) -> None:
     short = sound.with_name("short.parquet")
     short.write_bytes(data[: int(share * len(data))])
     for read in (content, read_ids, read_summaries, lambda path: read_trial(path, "trial-1")):
-        with pytest.raises(TrialFileError, match=r"short.parquet is damaged or cut off: its end can't be read.*use another file"):
+        with pytest.raises(
+            TrialFileError, match=r"short.parquet is damaged or cut off: (its end can't be read|it is empty).*use another file"
+        ):
             read(short)
 
 
@@ -324,8 +326,8 @@ def test_another_format_is_refused_by_its_number(sound: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "is damaged or cut off"),
-        (b"PAR1", "is damaged or cut off"),
+        (b"", "is damaged or cut off: it is empty; use another file"),
+        (b"PAR1", r"is damaged or cut off: its end can't be read \(it has 4 bytes\)"),
         (b"trials: 3\n" * 100, "isn't a Parquet file of trials"),
         (b"\0" * 100 + b"PAR1", "is damaged or cut off"),
     ],
@@ -348,3 +350,40 @@ def test_what_another_program_wrote_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file .*train-9"):
         read_ids(tmp_path / "train-9.parquet")
+
+
+def test_files_that_a_run_removes_meanwhile_are_passed_over(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pruned(folder: Path) -> list[BatchFile]:
+        files = batch_files(folder)
+        batch_path(folder, "train", 1).unlink(missing_ok=True)
+        return files
+
+    monkeypatch.setattr(storage_search, "batch_files", pruned)
+    assert [file.name for file in stored_batches(run, "1.5")] == ["train-2", "train-3"]
+
+
+def test_a_file_that_goes_while_a_trial_is_looked_for_is_passed_over(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = storage_search.read_ids
+
+    def pruned(path: Path) -> list[str]:
+        batch_path(run, "train", 1).unlink(missing_ok=True)
+        return read(path)
+
+    monkeypatch.setattr(storage_search, "read_ids", pruned)
+    warnings: list[str] = []
+    assert find_trial(run, "1.5", "trial-3", None, None, warnings.append).name == "train-3"
+    with pytest.raises(ValueError, match="has no trial 'trial-1'"):
+        find_trial(run, "1.5", "trial-1", None, None, warnings.append)
+    assert not warnings
+
+
+def test_a_file_that_goes_while_it_is_read_is_read_to_its_end(run: Path) -> None:
+    trials = read_trials(path := batch_path(run, "train", 1))
+    with TrialWriter(path, {"purpose": "train", "step": "1"}) as writer:
+        for seed in range(4, 6):
+            writer.add(trial(seed))
+    assert [each.id for each in trials] == ["trial-4", "trial-5"]
+    trials = read_trials(path)
+    assert next(trials).id == "trial-4"
+    path.unlink()
+    assert [each.id for each in trials] == ["trial-5"]
