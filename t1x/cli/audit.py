@@ -43,6 +43,7 @@ def audit(
     from t1x.cli.strangers import note_strangers
     from t1x.config import load
     from t1x.config.requirements import missing
+    from t1x.text.visible import legible
     from t1x.trajectory.audit import Audit
     from t1x.trajectory.storage_search import suites_of
 
@@ -62,8 +63,9 @@ def audit(
             audits.append(total)
     whole = sum(audits, Audit())
     faithful = experiment.stitcher.faithful
+    typer.echo(f"audit of {legible(str(run.folder.resolve()))}")
     for part in summary(batches, audits, type(experiment.stitcher).__name__, faithful):
-        console.print(part, highlight=False)
+        console.print(part, highlight=False, crop=False)
     if suite is None and (evaluated := suites_of(run.folder)):
         console.print(
             f"trials of evaluations aren't in it, as nothing is trained on them; --suite: {', '.join(evaluated)}", highlight=False

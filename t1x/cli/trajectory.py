@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from t1x.cli.options import HELP, NARROW, RUNS, RunName, RunsFolder, Step, SuiteName
+from t1x.text.visible import legible
 
 if TYPE_CHECKING:
+    from t1x.campaign.experiment import Experiment
     from t1x.campaign.record import Run
-    from t1x.text.tokenizer import ChatTokenizer
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, context_settings=HELP)
 
@@ -54,11 +55,12 @@ def list_(wanted: RunName, step: Step = None, suite: SuiteName = None, runs: Run
     kept = trials_of(run, suite=suite)
     files = newest(kept if step is None else of_step(kept, step))
     console = Console(width=max(Console().width, NARROW))
+    baseline = _baseline(run)
     for file in files:
         found = read_summaries(file.path)
-        console.print(list_table(found))
+        console.print(list_table(found), crop=False)
         which = "" if step else ", the newest evaluation" if suite else ", the newest batch"
-        console.print(f"{file.name}{which}: {list_summary(found)}\n", highlight=False)
+        console.print(f"{file.name}{which}: {list_summary(found, baseline)}\n", highlight=False)
     console.print(f"kept: {told(kept)}", highlight=False)
     if others := [each for each in suites_of(run.folder) if each != suite]:
         console.print(f"kept evaluations, which --suite lists: {', '.join(others)}", highlight=False)
@@ -129,7 +131,7 @@ def show(
         from t1x.campaign.chosen_experts import chosen_experts
 
         chosen = Chosen(told_weights(weights), note, chosen_experts(weights.policy, stored))
-    seen = shown(stored, _tokenizer(run), chosen)
+    seen = shown(stored, _experiment(run).tokenizer.build(), chosen)
     batch = f"{run.folder.name}, {file.name}"
     if html is None:
         console = Console()
@@ -139,10 +141,20 @@ def show(
         typer.echo(f"{html} written")
 
 
-def _tokenizer(run: "Run") -> "ChatTokenizer":
+def _baseline(run: "Run") -> str:
+    """The name of a stitcher that isn't faithful; empty where it is. A list goes without where the experiment can't be read."""
+    try:
+        stitcher = _experiment(run).stitcher
+    except (OSError, ValueError) as error:
+        typer.echo(f"note: whether the run's stitcher is a baseline isn't known: {legible(str(error))}", err=True)
+        return ""
+    return "" if stitcher.faithful else type(stitcher).__name__
+
+
+def _experiment(run: "Run") -> "Experiment":
     from t1x.campaign.experiment import Experiment
     from t1x.config import load
 
     root = load(run.folder / "config.gin").root
     assert isinstance(root, Experiment), "runs are of experiments"
-    return root.tokenizer.build()
+    return root

@@ -20,6 +20,7 @@ from t1x.cli.trajectory_wording import (
     context_title,
     experts_line,
     facts,
+    replaced,
     routing_line,
     sampled_title,
     shade,
@@ -79,13 +80,19 @@ def _legend() -> str:
         f'<span><span class="context">on grey</span> context, without loss</span>'
         f'<span><i class="r">dashed</i> experts substituted</span>'
         f'<span><i class="h">framed</i> placeholder, put in by the harness</span>'
+        f'<span class="strip"><b class="retokenized">1</b> boundary not exact &nbsp; '
+        f'<b>1</b><b class="restart">2</b> with a gap: a new trajectory begins</span>'
         f'<span class="keys">point at a token, or press Tab, then ← → to go from one to the next; j, k: next, previous turn</span>'
         f"</div>\n"
     )
 
 
 def _turn(number: int, turn: ShownTurn, trial: ShownTrial, listed: bool, whole: bool) -> Iterator[str]:
-    badges = "".join(f'<b class="{turn.boundary if fact == turn.boundary else ""}">{_safe(fact)}</b>' for fact in turn_facts(turn))
+    kinds = {replaced(turn): "anew"}
+    told = turn_facts(turn)
+    if turn.boundary:
+        kinds[told[0]] = str(turn.boundary)
+    badges = "".join(f'<b class="{kinds.get(fact, "")}">{_safe(fact)}</b>' for fact in told)
     yield f'<details open class="turn" id="t{number}"><summary><h2>turn {turn.turn.index}{badges}</h2></summary>\n'
     if line := routing_line(turn, trial.chosen):
         yield f"<p>routing: {_safe(line)}</p>\n"

@@ -19,7 +19,7 @@ h2 { font-size: 1rem; margin: 0; display: inline; }
   font-size: .85rem; font-weight: normal; color: var(--faint); }
 h2 b { margin-left: .3rem; }
 .badges .good { color: var(--good); border-color: currentColor; }
-.badges .bad, .edge, .retokenized, .restart { color: var(--mark) !important; border-color: currentColor !important; }
+.badges .bad, .edge, .retokenized, .restart, .anew { color: var(--mark) !important; border-color: currentColor !important; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0 0 1rem; font-size: .9rem; }
 dt { color: var(--faint); }
 dd { margin: 0; overflow-wrap: anywhere; }
@@ -28,13 +28,14 @@ dd { margin: 0; overflow-wrap: anywhere; }
   border-bottom: 1px solid var(--line); font-size: .85rem; color: var(--faint); display: flex; flex-wrap: wrap; gap: .2rem .9rem; }
 @media (max-width: 60rem) { .legend { position: static; } html { scroll-padding-top: .5rem; } }
 .legend i { display: inline-block; padding: 0 .4rem; color: var(--ink); }
+.legend b { padding: 0 .3rem; border: 1px solid var(--line); border-radius: .25rem; font-weight: normal; color: var(--link); }
 .legend .context { padding: 0 .4rem; background: var(--context); }
 nav { display: flex; flex-wrap: wrap; gap: .2rem; margin: .8rem 0; padding: 2px; max-height: 9rem; overflow: auto;
   font-size: .8rem; }
 nav a { min-width: 1.8rem; padding: 0 .3rem; text-align: center; text-decoration: none; border: 1px solid var(--line);
   border-radius: .25rem; color: var(--link); }
 nav a:hover, nav a:focus { outline: 2px solid var(--link); }
-nav a.restart { margin-left: .8rem; }
+nav a.restart, .legend .restart { margin-left: .8rem; }
 .turn { border-top: 1px solid var(--line); padding: .6rem 0; content-visibility: auto; contain-intrinsic-size: auto 18rem; }
 .more { margin-top: .3rem; color: var(--faint); font-size: .85rem; }
 summary { cursor: pointer; }
@@ -67,7 +68,7 @@ i.at, pre i:hover { outline: 2px solid var(--ink); outline-offset: -1px; }
     --mark: #b3261e; --good: #1a7f37; --p0: #d3eedb; --p1: #e7efb4; --p2: #fde79a; --p3: #fbc58c; --p4: #f59a8e; }
   body { padding: 0; max-width: none; font-size: 10pt; }
   i, pre, .context { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  nav, #tip, .keys { display: none; }
+  nav, #tip, .keys, .strip { display: none; }
   .legend { position: static; }
   pre { max-height: none; overflow: visible; }
   .turn { content-visibility: visible; }

@@ -32,6 +32,8 @@ STYLES = ("bold green", "bold cyan", "bold yellow", "bold magenta", "bold red")
 """By `shade`."""
 FIRST_TURNS, LAST_TURNS = 6, 4
 """Turns that an excerpt shows."""
+WRAPPED = {"task": 12, "ended by": 8}
+"""Columns of a list that are wrapped, and how wide they stay."""
 HEAD, TAIL = 160, 80
 """Ids of a prompt's new part, and of a completion, that an excerpt shows."""
 
@@ -96,29 +98,36 @@ def _text(tokens: Tokens, everything: bool) -> Text:
 
 
 def list_table(found: Sequence[TrialSummary]) -> Table:
-    """A line a trial. How its boundaries are is told where some aren't exact."""
+    """A line a trial. How its boundaries are is told where some aren't exact. Ids and numbers are never cut nor wrapped: a table of
+    long ones is wider than the console, and printed without cropping."""
     cases = [case for case in Boundary if case is not Boundary.EXACT and any(each.boundaries[case] for each in found)]
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("trial", no_wrap=True)
-    for name in ("task", "ended by"):
-        table.add_column(name, overflow="fold")
-    for name in ("reward", "resolved", "turns", "loss/\ntokens", *(["not\nexact"] if cases else [])):
-        table.add_column(name, no_wrap=True, justify="right")
+    rows = []
     for each in found:
         words = [each.id, each.task, each.ended_by]
         words += ["" if each.reward is None else f"{each.reward:g}", {None: "", True: "yes", False: "no"}[each.resolved]]
         words += [str(each.turns), f"{each.loss_tokens:,}/{each.tokens:,}"]
         words += [str(sum(each.boundaries[case] for case in cases))] if cases else []
-        table.add_row(*(Text(legible(word)) for word in words))
+        rows.append([Text(legible(word)) for word in words])
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    names = ("trial", "task", "ended by", "reward", "resolved", "turns", "loss/\ntokens", *(["not\nexact"] if cases else []))
+    for index, name in enumerate(names):
+        longest = max((row[index].cell_len for row in rows), default=0)
+        if name in WRAPPED:
+            table.add_column(name, overflow="fold", min_width=min(longest, WRAPPED[name]))
+        else:
+            table.add_column(name, no_wrap=True, min_width=longest, justify="left" if name == "trial" else "right")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def list_summary(found: Sequence[TrialSummary]) -> str:
-    """What all of them come to."""
+def list_summary(found: Sequence[TrialSummary], baseline: str = "") -> str:
+    """What all of them come to; `baseline` is the stitcher's name where it isn't faithful."""
     rewards = [each.reward for each in found if each.reward is not None]
     mean = f", mean reward {np.mean(rewards):.3f}" if rewards else ""
     verified = [each.resolved for each in found if each.resolved is not None]
     resolved = f", {sum(verified)} of {len(verified)} resolved" if verified else ""
     boundaries = told_boundaries(sum((each.boundaries for each in found), Counter()))
+    anew = f"; stitched by {baseline}, so that its ids aren't always those that were sampled" if baseline else ""
     trials = f"{len(found)} trial{'s' if len(found) != 1 else ''}"
-    return f"{trials}{mean}{resolved}, {sum(each.tokens for each in found):,} tokens, boundaries: {boundaries}"
+    return f"{trials}{mean}{resolved}, {sum(each.tokens for each in found):,} tokens, boundaries: {boundaries}{anew}"

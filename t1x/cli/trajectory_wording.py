@@ -18,6 +18,8 @@ SHADES = (0.9, 0.6, 0.3, 0.1)
 
 ENDED = {"stop": "ended by its stop id", "length": "stopped by length", "abort": "aborted"}
 """How a completion came to its end."""
+ANNOUNCED = "announced by the harness"
+"""Why a turn is a restart: its history was compacted or rewritten."""
 LAYERS, EXPERTS = 4, 3
 """Of a turn's experts that are told: the first layers, and of each those that were chosen most often."""
 LEAST_LIKELY = 3
@@ -59,6 +61,8 @@ def facts(shown: ShownTrial, batch: str) -> list[tuple[str, str]]:
         lines.append(("routing", f"{said} ({shown.chosen.note})" if shown.chosen and shown.chosen.note else said))
     if said := _substituted([each.substituted_rows for each in streams]):
         lines.append(("substituted rows", said))
+    if others := sum(turn.replaced for turn in shown.turns):
+        lines.append(("other ids", f"in {others} of {len(shown.turns)} turns the stream's ids aren't those that were sampled"))
     if not shown.divided:
         lines.append(("shown", undivided(trial)))
     return lines
@@ -79,10 +83,22 @@ def undivided(trial: StoredTrial) -> str:
 
 
 def turn_facts(shown: ShownTurn) -> list[str]:
-    """What is told of a turn beside its number: its boundary first, if any."""
+    """What is told of a turn beside its number: its boundary first, if any, then whether its ids are others than it sampled."""
     done = shown.turn.completion
-    case = [str(shown.boundary)] if shown.boundary else []
-    return [*case, f"version {done.version}", f"temperature {shown.turn.temperature:g}", ENDED[done.finish_reason]]
+    why = f" ({ANNOUNCED})" if shown.boundary is Boundary.RESTART and shown.turn.restarted else ""
+    case = [f"{shown.boundary}{why}"] if shown.boundary else []
+    return [
+        *case,
+        *filter(None, [replaced(shown)]),
+        f"version {done.version}",
+        f"temperature {shown.turn.temperature:g}",
+        ENDED[done.finish_reason],
+    ]
+
+
+def replaced(shown: ShownTurn) -> str:
+    """How the stream's ids came about where they aren't those that the turn sampled; else empty."""
+    return "" if not shown.replaced else "encoded anew" if shown.same_text else "not as sampled"
 
 
 def turn_title(shown: ShownTurn) -> str:
@@ -102,7 +118,13 @@ def sampled_title(shown: ShownTurn, divided: bool) -> str:
     n, loss = len(shown.sampled), int(np.count_nonzero(shown.sampled.loss))
     marked = "captured" if not divided else "with loss" if loss == n else f"{loss} of them with loss"
     mean = f", mean log-probability {shown.sampled.mean_logprob:.3f}" if n else ""
-    return f"sampled: {n:,} ids {marked}{mean}"
+    if not shown.replaced:
+        return f"sampled: {n:,} ids {marked}{mean}"
+    done = shown.turn.completion
+    theirs = f" (mean log-probability {done.logprobs.mean(dtype=np.float64):.3f})" if len(done.ids) else ""
+    sampled = f"{len(done.ids):,} sampled{theirs}"
+    how = f"{replaced(shown)} from" if shown.same_text else "in place of"
+    return f"not sampled: {n:,} ids, {how} {sampled}; {marked}{mean}"
 
 
 def experts_line(tokens: Tokens, everything: bool = True) -> str:

@@ -59,6 +59,10 @@ class Finding:
     """What differs where it isn't the ids: the stream's value and the turn's."""
     later: int = 0
     """Later turns whose prefix differs at the same position first."""
+    stream_values: tuple[str, ...] = ()
+    """What differs where it isn't the ids, beside each of `stream_ids`; "" for a position that has none. Empty where ids differ."""
+    engine_values: tuple[str, ...] = ()
+    """The same beside `engine_ids`, as this turn captured it."""
 
     def __str__(self) -> str:
         whose = f"the turn and {self.later} later one{'s' * (self.later > 1)}" if self.later else "the turn"

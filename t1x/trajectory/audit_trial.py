@@ -18,7 +18,7 @@ from t1x.trajectory.audit_alignment import (
     turns_of,
     versions_of,
 )
-from t1x.trajectory.audit_detail import detail, engine_ids, rows_detail
+from t1x.trajectory.audit_detail import detail, engine_ids, rows_detail, values
 from t1x.trajectory.audit_finding import AFTER, BEFORE, Finding, Kind, gathered, worst
 from t1x.trajectory.audit_labels import label_of, wrong_labels
 from t1x.trajectory.audit_places import follows, places
@@ -221,4 +221,5 @@ class TrialAudit:
     ) -> None:
         ids = () if stream is None else tuple(stream.token_ids[max(0, at - BEFORE) : at + AFTER].tolist())
         engine, number = (engine_ids(turn, engine_at), turn.index) if turn else ((), -1)
-        self._findings.append(Finding(kind, self._trial, number, at, count, ids, engine, engine_at, said))
+        sides = values(kind, stream, at, turn, engine_at) if stream is not None and turn else ((), ())
+        self._findings.append(Finding(kind, self._trial, number, at, count, ids, engine, engine_at, said, 0, *sides))

@@ -45,6 +45,13 @@ class ShownTurn:
     """Routing rows that this turn captured although the stream had them already."""
     equal: int
     """Those among them that equal the stream's."""
+    same_text: bool
+    """Whether what the stream has stands for text that the turn sampled, or for a part of it: it may be other ids all the same."""
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the stream has other ids than the turn sampled."""
+        return not np.array_equal(self.sampled.ids, self.turn.completion.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +142,17 @@ def _streamed(
         placeholder=placeholder,
     )
     end = 0
-    for turn, boundary, (start, stop), (recaptured_rows, equal_rows) in zip(turns, boundaries, spans, counts, strict=True):
-        yield ShownTurn(turn, boundary, tokens.part(end, start), tokens.part(start, stop), recaptured_rows, equal_rows)
+    for turn, boundary, (start, stop), rows in zip(turns, boundaries, spans, counts, strict=True):
+        yield ShownTurn(
+            turn, boundary, tokens.part(end, start), (own := tokens.part(start, stop)), *rows, _same_text(own, turn, tokenizer)
+        )
         end = stop
+
+
+def _same_text(own: Tokens, turn: Turn, tokenizer: ChatTokenizer) -> bool:
+    """Ids that were encoded anew begin and end within what was sampled, since one that holds context too carries no loss."""
+    ids = turn.completion.ids
+    return np.array_equal(own.ids, ids) or tokenizer.decode_spans(own.ids).text in tokenizer.decode_spans(ids).text
 
 
 def _again(stream: Trajectory, turn: Turn, start: int, end: int) -> Experts:
@@ -172,5 +187,5 @@ def _captured(turns: Sequence[Turn], tokenizer: ChatTokenizer) -> Iterator[Shown
             experts=done.routing[at - done.routing_start :] if at >= done.routing_start else done.routing[:0],
             placeholder=np.arange(len(ids)) < (turn.placeholder_tokens if at == len(before) else 0),
         )
-        yield ShownTurn(turn, None, tokens.part(0, m), tokens.part(m, len(ids)), 0, 0)
+        yield ShownTurn(turn, None, tokens.part(0, m), tokens.part(m, len(ids)), 0, 0, True)
         before = np.concatenate([turn.prompt_ids, done.ids])

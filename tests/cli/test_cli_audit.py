@@ -128,12 +128,123 @@ def test_all_of_it_fits_into_80_columns_and_no_name_is_cut(write, capsys, monkey
     monkeypatch.setattr("t1x.campaign.run_audit.audit", lambda *_, **__: every)
     assert main(["audit", "quick-1a-0", "--examples", "0"]) == 1
     said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 80
+    assert max(map(len, said.splitlines()[1:])) <= 80, "but for the run's path, which is to be copied"
     table = {line[0]: line[1:] for line in (row.split() for row in said.splitlines())}
     assert table["train-123"] == ["1", "1000000", "99.9999", "%", "99.9999", "%", *["1234"] * 4]
     assert {"retokenized", "restart"} < set(table["batch"])
     above = "(0.2000 %; at most 0.003 % in the report, whose trials are long: there is at most one such row a boundary"
     assert above in " ".join(said.split())
+
+
+def test_no_number_is_cut_beside_long_names(write, capsys, monkeypatch):
+    from t1x.trajectory.audit import Audit
+    from t1x.trajectory.records import Boundary
+
+    monkeypatch.setenv("COLUMNS", "80")
+    write({("eval-held_out-sampled", None): [trial("a")], ("eval-held_out-sampled", 1234): [trial("b")]})
+    counts = {"boundaries": Counter(dict.fromkeys(Boundary, 123456)), "positions": 10**9, "loss_tokens": 10**9}
+    every = Audit(own_turn_violations=148_438_000, context_differences=1, **counts)
+    monkeypatch.setattr("t1x.campaign.run_audit.audit", lambda *_, **__: every)
+    assert main(["audit", "quick-1a-0", "--suite", "held_out", "--examples", "0"]) == 1
+    said = capsys.readouterr().out
+    assert "…" not in said
+    told = " ".join(said.split())
+    for count in (10**9, 2 * 10**9):
+        assert f" {count} 85.2 % 99.9999 % " in told, "what isn't all of them isn't told as 100 %"
+    names = "".join(line[:12].strip() for line in said.splitlines()[3:])
+    assert "eval-held_out-sampled-untrained" in names
+    assert "eval-held_out-sampled-1234" in names
+    assert {"trials", "tokens", "turn", "context", *Boundary} <= set(told.split())
+
+
+def test_the_run_is_told_by_its_whole_path(write, capsys, tmp_path, monkeypatch):
+    folder = write({("train", 1): [trial("a")]})
+    monkeypatch.chdir(folder.parent)
+    assert main(["audit", "quick", "--runs", "."]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"audit of {folder.resolve()}"
+
+
+def changed(at, **streams):
+    """A trial, but for one position of some of its streams."""
+    whole = trial("a")
+    stream = whole.trajectories[0]
+    arrays = {}
+    for name, change in streams.items():
+        arrays[name] = getattr(stream, name).copy()
+        arrays[name][at - (name == "routed_experts")] = change
+    return dataclasses.replace(whole, trajectories=(dataclasses.replace(stream, **arrays),))
+
+
+def row_of(said, at):
+    """What is told of a position, in words."""
+    return next(line for line in said.splitlines() if re.match(rf"\s*(> )?{at} ", line)).replace(">", "").split()
+
+
+@pytest.mark.parametrize("kind", ["log-probability", "version", "experts"])
+def test_what_differs_beside_the_ids_stands_in_the_columns(write, capsys, kind):
+    stream, turn = trial("a").trajectories[0], trial("a").turns[1]
+    last = len(stream.token_ids) - 1
+    if kind == "log-probability":
+        one, sides = changed(last, logprobs=-9.25), ["-9.25", f"{turn.completion.logprobs[-1]:g}"]
+        before = [f"{turn.completion.logprobs[-2]:g}"] * 2
+    elif kind == "version":
+        spans = tuple(dataclasses.replace(span, stop=min(span.stop, last)) for span in stream.versions)
+        spans += (dataclasses.replace(spans[-1], start=last, stop=last + 1, version=8),)
+        whole = trial("a")
+        one = dataclasses.replace(whole, trajectories=(dataclasses.replace(stream, versions=spans),))
+        sides, before = ["8", "3"], ["3", "3"]
+    else:
+        row = stream.routed_experts[last - 1].copy()
+        row[1] = 7 - row[1]
+        one, captured = changed(last, routed_experts=row), stream.routed_experts
+        sides = [*map(str, row[1]), *map(str, captured[last - 1, 1])]
+        before = [*map(str, captured[last - 2, 1])] * 2
+    write({("train", 1): [one]})
+    assert main(["audit", "quick"]) == 1
+    said = capsys.readouterr().out
+    assert f"a, turn 1: {'routing' if kind == 'experts' else kind}, 1 position of it" in said
+    assert said.count(kind) >= 2, "the columns are named for it"
+    assert row_of(said, last)[:2] == [f"{last}", f"{stream.token_ids[last]}"]
+    assert row_of(said, last)[-len(sides) :] == sides
+    assert row_of(said, last - 1)[-len(before) :] == before
+
+
+def test_a_row_of_context_is_shown_beside_the_captured_one(write, capsys):
+    stream = trial("a").trajectories[0]
+    at = int(np.flatnonzero(stream.loss_mask)[len(trial("a").turns[0].completion.ids) - 1]) + 1  # behind the first answer
+    assert not stream.loss_mask[at : at + 2].any()
+    row = 7 - stream.routed_experts[at]
+    write({("train", 1): [changed(at + 1, routed_experts=row)]})
+    assert main(["audit", "quick"]) == 1
+    said = capsys.readouterr().out
+    assert "a, turn 1: row, 1 position of it" in said
+    assert row_of(said, at)[-4:] == [*map(str, row[0]), *map(str, stream.routed_experts[at, 0])]
+
+
+def test_a_wrong_row_of_a_model_without_experts_is_told(write, capsys):
+    whole = trial("a")
+    bare = [dataclasses.replace(turn.completion, routing=turn.completion.routing[:, :0, :0]) for turn in whole.turns]
+    stream = whole.trajectories[0]
+    stream = dataclasses.replace(stream, routed_experts=stream.routed_experts[:, :0, :0], substituted_rows=(1,))
+    turns = tuple(dataclasses.replace(turn, completion=done) for turn, done in zip(whole.turns, bare, strict=True))
+    write({("train", 1): [dataclasses.replace(whole, turns=turns, trajectories=(stream,))]})
+    assert main(["audit", "quick"]) == 1
+    assert "a, turn 0: row, 1 position of it" in capsys.readouterr().out
+
+
+def test_a_cached_row_is_told_without_ids_that_are_not_its_own(write, capsys):
+    whole = trial("a")
+    done = whole.turns[1].completion
+    start = done.routing_start - 2
+    again = np.concatenate([whole.trajectories[0].routed_experts[start : start + 2], done.routing])
+    again[0] = 7 - again[0]
+    served = dataclasses.replace(done, routing=again, routing_start=start)
+    turns = (whole.turns[0], dataclasses.replace(whole.turns[1], completion=served))
+    write({("train", 1): [dataclasses.replace(whole, turns=turns)]})
+    assert main(["audit", "quick"]) == 1
+    said = capsys.readouterr().out
+    assert "a, turn 1: cached row, 1 position of it" in said
+    assert "engine's" not in said
 
 
 def test_turns_whose_context_differs_at_one_place_are_one_example(write, capsys):
@@ -202,7 +313,7 @@ def test_trials_of_evaluations_are_audited_by_their_suite_alone(write, capsys):
     assert "eval-" not in said
     assert main(["audit", "quick", "--suite", "held_out"]) == 1
     said = capsys.readouterr().out
-    assert [line[0] for line in lines(said)][2:5] == ["eval-held_out-greedy-untrained", "eval-held_out-greedy-4", "all"]
+    assert [line[0] for line in lines(said)][3:6] == ["eval-held_out-greedy-untrained", "eval-held_out-greedy-4", "all"]
     assert "b, turn 1: token, 1 position of it" in said
     assert "aren't in it" not in said
     assert main(["audit", "quick", "--suite", "held_out", "--step", "4"]) == 0

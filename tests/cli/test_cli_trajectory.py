@@ -18,6 +18,7 @@ from t1x.engine.protocol import Completion
 from t1x.text.chat import bundled
 from t1x.trajectory.ending import EndedBy
 from t1x.trajectory.records import Boundary, Trajectory, Turn, VersionSpan
+from t1x.trajectory.stitcher import RetokenizingStitcher, Stitcher, TokenStitcher
 from t1x.trajectory.storage_folder import batch_path, step_name
 from t1x.trajectory.storage_writer import TrialWriter
 from t1x.trajectory.stored import StoredTrial
@@ -121,6 +122,94 @@ def test_a_list_fits_into_80_columns_and_names_boundaries_that_are_not_exact(
     assert (row[0], row[1], row[-1]) == ("train-9-63", "train-000004-4d9461a3", "1")
     assert lines[3].split()[-1] == "0"
     assert "boundaries: 1 exact, 1 retokenized kept: " in " ".join(" ".join(lines).split())
+
+
+def test_ids_are_never_cut_nor_wrapped(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ids = [f"eval-held_out-sampled-untrained-{number}-5" for number in (0, 1234)]
+    with TrialWriter(batch_path(run, "eval-held_out-sampled", None), {}) as writer:
+        for each in ids:
+            long = replace(made(each, [("ab " * 90, "cd " * 30)] * 2, -0.123456, task="a-task-of-a-long-name-" * 3))
+            stream = replace(long.trajectories[0], boundaries=(Boundary.RETOKENIZED,))
+            writer.add(replace(long, trajectories=(stream,), ended_by=EndedBy.SANDBOX_ERROR))
+    lines = said(capsys, "list", NAME, "--suite", "held_out").splitlines()
+    loss, tokens = int(stream.loss_mask.sum()), len(stream.token_ids)
+    rows = [line.split() for line in lines if line.startswith("eval-") and "mean" not in line]
+    assert [row[0] for row in rows] == ids
+    assert [row[-5:] for row in rows] == [["-0.123456", "yes", "2", f"{loss}/{tokens}", "1"]] * 2
+    assert "…" not in "".join(lines[:-2])
+
+
+def by_bytes(name: str, stitcher: Stitcher) -> StoredTrial:
+    """A trial whose answers were sampled byte by byte, as nobody would encode them, and whose second turn restarts."""
+    tokenizer, turns = bundled(), []
+    stitched = stitcher.build(tokenizer, None)
+    for index, answer in enumerate(("the cat", "the sort")):
+        ids = np.array([tokenizer.encode(letter)[0] for letter in answer] + [tokenizer.stop_ids[0]], np.int32)
+        logprobs = np.full(len(ids), -6, np.float32)
+        prompt = tokenizer.first_prompt(f"look {index}")
+        done = Completion(ids, logprobs, np.empty((len(prompt) + len(ids) - 1, 0, 0), np.uint8), 0, "stop", 7)
+        turns.append(Turn(index, prompt, done, 1.0, restarted=index > 0))
+        stitched.add(turns[-1])
+    return StoredTrial(name, "sort-3", EndedBy.DONE, 0.25, True, tuple(turns), tuple(stitched.finish()))
+
+
+def test_ids_that_were_never_sampled_are_not_told_as_sampled(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trial = by_bytes("anew", RetokenizingStitcher())
+    other = by_bytes("other", TokenStitcher())
+    ids = other.trajectories[0].token_ids.copy()
+    ids[-2] += 1
+    other = replace(other, trajectories=(replace(other.trajectories[0], token_ids=ids), *other.trajectories[1:]))
+    with TrialWriter(batch_path(run, "train", 1), {}) as writer:
+        for each in (trial, by_bytes("kept", TokenStitcher()), other):
+            writer.add(each)
+    text = " ".join(said(capsys, "show", NAME, "anew").split())
+    n, sampled = int(trial.trajectories[0].loss_mask.sum()), len(trial.turns[0].completion.ids)
+    assert n < sampled
+    mean = -6 * sampled / n  # the sum is kept
+    told = f"not sampled: {n} ids, encoded anew from {sampled} sampled (mean log-probability -6.000); with loss, "
+    assert f"{told}mean log-probability {mean:.3f}" in text
+    assert "turn 0: encoded anew, version 7" in text
+    assert "sampled: " not in text.replace("not sampled: ", "")
+    assert "in 2 of 2 turns the stream's ids aren't those that were sampled" in text
+    said(capsys, "show", NAME, "anew", "--html", "anew.html")
+    page = Path("anew.html").read_text()
+    assert page.count('<b class="anew">encoded anew</b>') == 2
+    assert page.count("encoded anew from") == 2
+    kept = said(capsys, "show", NAME, "kept")
+    assert f"sampled: {sampled} ids with loss, mean log-probability -6.000" in kept
+    assert "anew" not in kept
+    assert "aren't those" not in kept
+    damaged = " ".join(said(capsys, "show", NAME, "other").split())
+    assert "turn 0: not as sampled, version 7" in damaged
+    assert f"not sampled: {sampled} ids, in place of {sampled} sampled" in damaged
+    assert "anew" not in damaged
+
+
+def test_a_list_says_that_its_stitcher_is_a_baseline(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "stitched by" not in said(capsys, "list", NAME)
+    baseline = ("Campaign.stitcher = @RetokenizingStitcher()", "Campaign.router = @FreeRouting()")
+    (run / "config.gin").write_text(dump(load("experiments/quickstart.gin", set=baseline).root))
+    told = " ".join(said(capsys, "list", NAME).split())
+    assert "stitched by RetokenizingStitcher, so that its ids aren't always those that were sampled" in told
+    (run / "config.gin").write_text("nonsense")
+    assert main(["trajectory", "list", NAME]) == 0, "a list goes without"
+    out, err = capsys.readouterr()
+    assert "train-12-0" in out
+    assert "note: whether the run's stitcher is a baseline isn't known: " in err
+
+
+def test_a_restart_says_why(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with TrialWriter(batch_path(run, "train", 1), {}) as writer:
+        writer.add(by_bytes("again", TokenStitcher()))
+    assert "turn 1: restart (announced by the harness), version 7" in said(capsys, "show", NAME, "again")
+    said(capsys, "show", NAME, "again", "--html", "again.html")
+    page = Path("again.html").read_text()
+    assert '<b class="restart">restart (announced by the harness)</b>' in page
+    legend = page.partition('<div class="legend">')[2].partition("</div>")[0]
+    assert '<b class="retokenized">1</b> boundary not exact' in legend
+    assert '<b class="restart">2</b> with a gap: a new trajectory begins' in legend
+    assert "nav a.restart, .legend .restart { margin-left" in page, "the same gap"
 
 
 def test_a_trial_is_shown_turn_by_turn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
