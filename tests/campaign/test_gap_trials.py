@@ -151,3 +151,8 @@ def test_what_a_user_named_is_measured_at_any_temperature_and_a_lone_file_of_a_r
 def test_weights_of_no_run_are_measured_on_what_is_given(tmp_path: Path) -> None:
     path = write(tmp_path / "any.parquet", trial("a", [3]), trial("b", [2]))
     assert matched(Weights(tmp_path, None), [path], True, 1.0, print).ids == {"a", "b"}
+
+
+def test_a_file_that_the_run_removes_meanwhile_is_passed_over(run: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "any.parquet", trial("a", [3]))
+    assert found(run, tmp_path / "gone.parquet", path) == ("step-3", "any", ["a"])

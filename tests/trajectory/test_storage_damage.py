@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from promises import promise
 from stored_trials import crafted, same, trial
 
-from t1x.trajectory import storage_header, storage_search
+from t1x.trajectory import storage_header, storage_search, storage_writer
 from t1x.trajectory.storage_folder import BatchFile, batch_files, batch_path
 from t1x.trajectory.storage_header import TrialFileError
 from t1x.trajectory.storage_reader import read_header, read_ids, read_summaries, read_trial, read_trials
@@ -377,7 +377,8 @@ def test_a_file_that_goes_while_a_trial_is_looked_for_is_passed_over(run: Path, 
     assert not warnings
 
 
-def test_a_file_that_goes_while_it_is_read_is_read_to_its_end(run: Path) -> None:
+def test_a_file_that_goes_while_it_is_read_is_read_to_its_end(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_writer, "GROUP", 1)
     trials = read_trials(path := batch_path(run, "train", 1))
     with TrialWriter(path, {"purpose": "train", "step": "1"}) as writer:
         for seed in range(4, 6):
