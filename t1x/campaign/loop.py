@@ -41,6 +41,7 @@ async def run_loop(assembly: TrainingAssembly, store: CheckpointStore, outcome: 
     trainer: TrainerWorker | None = None
     try:
         if restored is None:
+            campaign.start.check_harness(campaign.harness, assembly.tokenizer)
             due = [suite for suite in campaign.suites if suite.due(0, assembly.steps)]
             await evaluate_all(assembly, engine, outcome, None, due)
             await campaign.start.prepare(assembly)

@@ -72,14 +72,14 @@ class Rollouts:
         with clock.measure("audit"):
             droppable = campaign.stitcher.droppable
             found = sum((audit(each.turns, each.trajectories, each.id, droppable=droppable) for each in rolled.admitted), Audit())
-        broken = bool(found.violations) and campaign.stitcher.faithful
-        self._assembly.stored.store(purpose, step, _shown(rolled), always=broken)
-        if broken:
+        if found.violations and campaign.stitcher.faithful:
+            kept = self._assembly.stored.store_now(purpose, step, _shown(rolled))
             raise StitchingError(
                 f"{purpose} rollout {step}: {found.violations} positions or labels aren't what their turns captured, as "
-                f"{type(campaign.stitcher).__name__} stitched them. {found.findings[0]}. `t1x audit {self._assembly.stored.run}` "
-                f"shows these trials"
+                f"{type(campaign.stitcher).__name__} stitched them. {found.findings[0]}"
+                + (f". `t1x audit {self._assembly.stored.run}` shows these trials" if kept else "")
             )
+        self._assembly.stored.store(purpose, step, _shown(rolled))
         metrics = rollout_metrics(rolled) | found.metrics() | sandboxes.metrics() | clock.metrics()
         if not campaign.stitcher.faithful:
             rolled, lost = _fitted(rolled, campaign.model.longest_sample)

@@ -30,6 +30,7 @@ from t1x.campaign.resume import Found
 from t1x.campaign.run_folder import new_folder
 from t1x.campaign.trajectory_store import TrajectoryStore
 from t1x.config import dump
+from t1x.config.blame import users_place
 from t1x.config.digest import study_digest
 from t1x.config.mapping import to_mapping
 from t1x.config.places import shown
@@ -254,7 +255,8 @@ def _final(outcome: Outcome) -> dict[str, dict[str, Measured]]:
 def _stopped(folder: Path, outcome: Outcome, error: BaseException) -> str:
     made = f"{len(outcome.steps)} training steps were made" if outcome.steps else "no training step was made"
     weights = f"; the newest weights that were kept are in {outcome.checkpoint}" if outcome.checkpoint else ""
-    advice = "Mend what stopped it and run the same command" if isinstance(error, ValueError) else "Run the same command"
+    theirs = isinstance(error, ValueError) or users_place(error) is not None
+    advice = "Mend what stopped it and run the same command" if theirs else "Run the same command"
     return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. {advice} with --resume to go on."
 
 

@@ -7,14 +7,19 @@ from pydantic import Field
 
 from t1x.config import Component, Role, Smoke
 from t1x.config.requirements import folder
+from t1x.harness.harness import Harness
 from t1x.model.qwen3_moe import Model
 from t1x.tasks.demonstrations import Demonstrations
 from t1x.tasks.pool import Pool
+from t1x.text.tokenizer import ChatTokenizer
 from t1x.training.fine_tuning import FineTuning
 
 if TYPE_CHECKING:
     from t1x.campaign.assembly import Assembly, TrainingAssembly
     from t1x.model.value import ValueModel
+
+LOOKED_AT = 64
+"""Demonstrations that are looked at before the first evaluation; making all takes long, and they are alike."""
 
 
 class Start(Component):
@@ -28,6 +33,10 @@ class Start(Component):
     def check(self, model: Model, critic: bool = False) -> None:
         """Called before anything runs. Raises `ValueError` where it couldn't bring a policy (or a critic) of this model to the
         start."""
+
+    def check_harness(self, harness: Harness, tokenizer: ChatTokenizer) -> None:
+        """Called before the policy is evaluated. Raises `ValueError` where it couldn't be prepared in this harness, as far as a
+        quick look tells."""
 
     async def prepare(self, assembly: "Assembly") -> None:
         """Brings the assembly's policy, which has fresh weights, to the start, in place."""
@@ -115,6 +124,9 @@ class NamedStart(Start):
     def check(self, model: Model, critic: bool = False) -> None:
         self.source.check(model, critic)
 
+    def check_harness(self, harness: Harness, tokenizer: ChatTokenizer) -> None:
+        self.source.check_harness(harness, tokenizer)
+
     async def prepare(self, assembly: "Assembly") -> None:
         await self.source.prepare(assembly)
 
@@ -143,6 +155,14 @@ class SupervisedStart(Start):
     def check(self, model: Model, critic: bool = False) -> None:
         first = self.pool.build()[0]
         self.demonstrations.commands(first, self.demonstrations.rng(0))
+
+    def check_harness(self, harness: Harness, tokenizer: ChatTokenizer) -> None:
+        from t1x.campaign.assembly import first
+        from t1x.rollout.demonstrate import scripted
+
+        tasks = first(self.pool.build(), min(LOOKED_AT, self.tasks or LOOKED_AT))
+        commands = [self.demonstrations.commands(task, self.demonstrations.rng(index)) for index, task in enumerate(tasks)]
+        scripted(tasks, commands, harness, tokenizer)
 
     async def prepare(self, assembly: "Assembly") -> None:
         from t1x.campaign.imitation import imitate

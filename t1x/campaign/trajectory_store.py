@@ -32,11 +32,16 @@ class TrajectoryStore:
         except OSError as error:
             say(f"warning: what was left half written in {run / FOLDER} can't be removed: {error}")
 
-    def store(self, purpose: str, step: int, trials: Sequence[Trial], always: bool = False) -> None:
-        """Writes the trials of a batch where it's due, or `always`, and removes what isn't kept any more. Returns at once, unless
-        an earlier write is under way."""
-        if always or self._spec.due(step - (purpose == "train")):
+    def store(self, purpose: str, step: int, trials: Sequence[Trial]) -> None:
+        """Writes the trials of a batch where it's due, and removes what isn't kept any more. Returns at once, unless an earlier
+        write is under way."""
+        if self._spec.due(step - (purpose == "train")):
             self._begin(purpose, step, trials)
+
+    def store_now(self, purpose: str, step: int, trials: Sequence[Trial]) -> bool:
+        """Writes the trials of a batch, whether or not it's due. They are on disk when it returns, unless it says False."""
+        self._begin(purpose, step, trials)
+        return self.finish()
 
     def store_pass(self, purpose: str, step: int | None, trials: Sequence[Trial]) -> None:
         """Writes the trials of a pass over a suite, unless none is kept; step as in `Score`. They are on disk when it returns."""
@@ -48,11 +53,13 @@ class TrajectoryStore:
         self.finish()
         self._write = self._writer.submit(self._save, purpose, step, trials)
 
-    def finish(self) -> None:
-        """Waits for a write that is under way; says what went wrong with it."""
+    def finish(self) -> bool:
+        """Waits for a write that is under way; says what went wrong with it. Returns whether nothing did."""
         write, self._write = self._write, None
-        if write is not None and (wrong := write.result()):
+        wrong = "" if write is None else write.result()
+        if wrong:
             self._say(wrong)
+        return not wrong
 
     def go_on(self, warmups: int, rolled: int, evaluated: int | None) -> None:
         """Removes what is of a past that the run turns away from, where it goes on from so many batches of the warm-up, batches of
@@ -79,8 +86,10 @@ class TrajectoryStore:
                 for trial in trials:
                     writer.add(_stored(trial))
             self._prune()
-        except (OSError, ValueError, MemoryError) as error:
+        except (OSError, MemoryError) as error:
             return f"warning: the trials of {file.name} aren't kept in {file.path.parent}: {error}; the run goes on without"
+        except ValueError as error:  # not the disk's doing: a trial is too large, or what its turns captured disagrees
+            return f"warning: the trials of {file.name} aren't kept: {error}; the run goes on without"
         return ""
 
     def _prune(self) -> None:

@@ -1,7 +1,8 @@
 """Turns what a command raises into a message and an exit code: the only place that does.
 
 0 is success, 2 a mistake of the user's (one message, no traceback), 3 an experiment that needs what isn't here, 130 an
-interruption, 141 one whose output nobody reads any more (as `head` ends), 1 a fault in t1x.
+interruption, 141 one whose output nobody reads any more (as `head` ends), 1 a fault in t1x. A component of the user's that fails is
+a mistake of the user's; its traceback is kept in a file.
 """
 
 import re
@@ -35,6 +36,7 @@ def outcome(arguments: Sequence[str] | None) -> int:
         print(f"error: {_message(mistake)}", file=sys.stderr)
         return 2
     except Exception as fault:
+        from t1x.config.blame import users_place
         from t1x.config.requirements import NotHere
 
         if isinstance(fault, NotHere):
@@ -44,7 +46,13 @@ def outcome(arguments: Sequence[str] | None) -> int:
             if said.search(str(fault)):
                 print(f"error: {advice} ({str(fault).splitlines()[0]})", file=sys.stderr)
                 return 2
-        return _fault(fault)
+        if (place := users_place(fault)) is not None:
+            failed = f"{place} fails: {type(fault).__name__}: {fault}; this isn't t1x's code"
+            print(f"error: {failed}; {_kept(fault, 'its traceback')}", file=sys.stderr)
+            return 2
+        traceback.print_exception(fault)
+        print(f"error: this is a fault in t1x, not in what you gave it; {_kept(fault, 'its log')}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -55,23 +63,28 @@ def _interrupted() -> int:
 
 def _message(mistake: Exception) -> str:
     if isinstance(mistake, OSError) and mistake.strerror and mistake.filename:
-        return f"{mistake.filename}: {mistake.strerror}"
-    return str(mistake) or type(mistake).__name__
+        said = f"{mistake.filename}: {mistake.strerror}"
+    else:
+        said = str(mistake) or type(mistake).__name__
+    if type(mistake).__module__.partition(".")[0] == "t1x":
+        return said
+    from t1x.config.blame import users_place
+
+    place = users_place(mistake)  # a library may have raised it, of which the text alone doesn't say where it was called
+    return said if place is None else f"{said}, in {place}"
 
 
-def _fault(fault: Exception) -> int:
+def _kept(fault: Exception, what: str) -> str:
+    """Where the traceback is, for a reader."""
     import platform
     import tempfile
 
     from t1x import __version__
 
     text = "".join(traceback.format_exception(fault))
-    print(text, file=sys.stderr, end="")
     try:
         with tempfile.NamedTemporaryFile("w", prefix="t1x-fault-", suffix=".log", delete=False, encoding="utf-8") as log:
             log.write(f"t1x {__version__}, Python {platform.python_version()}, {platform.platform()}\n{sys.argv}\n\n{text}")
-        kept = f"its log is {log.name}"
     except OSError as error:
-        kept = f"its log can't be kept ({error.strerror})"
-    print(f"error: this is a fault in t1x, not in what you gave it; {kept}", file=sys.stderr)
-    return 1
+        return f"{what} can't be kept ({error.strerror})"
+    return f"{what} is {log.name}"

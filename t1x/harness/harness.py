@@ -51,5 +51,6 @@ class Harness(Component):
         raise NotImplementedError
 
     def script(self, commands: Sequence[str], tokenizer: ChatTokenizer) -> list[Ids]:
-        """The completions, stop ids included, by which an agent in this harness runs the commands and ends the trial."""
+        """The completions, stop ids included, by which an agent in this harness runs the commands and ends the trial. Raises
+        `ValueError` for one that is longer than it lets a completion be."""
         raise NotImplementedError

@@ -105,4 +105,11 @@ class ShellHarness(Harness):
 
     def script(self, commands: Sequence[str], tokenizer: ChatTokenizer) -> list[Ids]:
         stop = np.array(tokenizer.stop_ids[:1], np.int32)
-        return [np.concatenate([tokenizer.encode(text), stop]) for text in (*commands, self.done_text)]
+        script = [np.concatenate([tokenizer.encode(text), stop]) for text in (*commands, self.done_text)]
+        longest = max(range(len(script)), key=lambda index: len(script[index]))
+        if (needed := len(script[longest])) > self.max_command_tokens:
+            said = f"command {longest + 1}" if longest < len(commands) else f"done_text {self.done_text!r}"
+            raise ValueError(
+                f"{said} is too long: {type(self).__name__}.max_command_tokens = {self.max_command_tokens}, needs {needed} or more"
+            )
+        return script

@@ -1,7 +1,7 @@
 """How the turns of a trial become trajectories."""
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -24,6 +24,7 @@ class RoutingRecordError(StitchingError):
     """A routing record is absent, short, long or not one of k distinct experts."""
 
 
+@runtime_checkable
 class TrialStitcher(Protocol):
     """Stitches one trial; lives as long as it."""
 
@@ -55,15 +56,38 @@ class Stitcher(Component):
         raise NotImplementedError
 
     def stitch(self, trial: str, turns: Sequence[Turn], tokenizer: ChatTokenizer, layout: RoutingLayout | None) -> list[Trajectory]:
-        """The trajectories of a whole trial. Raises `StitchingError` that names this class and the trial."""
-        worker = self.build(tokenizer, layout)
+        """The trajectories of a whole trial. Raises `StitchingError` that names this class and the trial, also where what comes
+        out aren't trajectories whose streams agree in type and length."""
         try:
+            worker = self.build(tokenizer, layout)
+            if not isinstance(worker, TrialStitcher):
+                raise StitchingError(f"{type(self).__name__}.build returned {_told(worker)}; it must return a TrialStitcher")
             for turn in turns:
                 worker.add(turn)
-            return worker.finish()
+            return _checked(worker.finish(), f"{type(worker).__name__}.finish")
         except StitchingError as error:
             error.args = (f"{type(self).__name__} can't stitch trial {trial}: {error}",)
             raise
+
+
+def _checked(made: object, by: str) -> list[Trajectory]:
+    """What `by` made of a trial; storage, auditor and training rely on it. Raises `StitchingError`."""
+    from t1x.trajectory.storage_check import check_stream
+
+    if not isinstance(made, list):
+        raise StitchingError(f"{by} returned {_told(made)}; it must return list[Trajectory]")
+    for number, stream in enumerate(made):
+        if not isinstance(stream, Trajectory):
+            raise StitchingError(f"{by} returned a list with {_told(stream)} in it; it must return list[Trajectory]")
+        try:
+            check_stream(stream, f"trajectory {number}")
+        except (ValueError, TypeError, AttributeError) as error:  # a stream may be anything, such as a list without a dtype
+            raise StitchingError(f"{by} returned a malformed trajectory: {error}") from error
+    return made
+
+
+def _told(made: object) -> str:
+    return "None" if made is None else f"a {type(made).__name__}"
 
 
 class TokenStitcher(Stitcher):

@@ -30,13 +30,18 @@ def check(trial: StoredTrial) -> None:
             _are_ids(encoded.ids, f"{where}: rendered ids")
             _is(encoded.starts, np.int32, len(encoded.ids), f"{where}: starts of the rendered ids")
     for number, stream in enumerate(trial.trajectories):
-        n, where = len(stream.token_ids), f"trajectory {number}"
-        _are_ids(stream.token_ids, f"{where}: token_ids")
-        _is(stream.loss_mask, np.bool_, n, f"{where}: loss_mask")
-        _is(stream.logprobs, np.float32, n, f"{where}: logprobs")
-        _is_routing(stream.routed_experts, where)
-        _holds(stitched_rows(stream), where)
-        _holds(_out_of_range(stream), where)
+        check_stream(stream, f"trajectory {number}")
+
+
+def check_stream(stream: Trajectory, where: str) -> None:
+    """The same of one trajectory, which the error calls `where`. Raises `ValueError`."""
+    n = len(stream.token_ids)
+    _are_ids(stream.token_ids, f"{where}: token_ids")
+    _is(stream.loss_mask, np.bool_, n, f"{where}: loss_mask")
+    _is(stream.logprobs, np.float32, n, f"{where}: logprobs")
+    _is_routing(stream.routed_experts, where)
+    _holds(stitched_rows(stream), where)
+    _holds(_out_of_range(stream), where)
 
 
 def _are_ids(array: npt.NDArray[Any], what: str) -> None:

@@ -179,9 +179,21 @@ def test_routing_may_be_left_out(tmp_path: Path) -> None:
 
 def test_a_batch_that_must_be_kept_is_kept(tmp_path: Path) -> None:
     storing = store(tmp_path, every=0)
-    storing.store("train", 2, [trial("a")], always=True)
-    storing.close()
+    assert storing.store_now("train", 2, [trial("a")])
     assert kept(tmp_path) == ["train-2"]
+    storing.close()
+
+
+def test_trials_that_disagree_are_told_from_a_full_disk(tmp_path: Path) -> None:
+    """And whoever would point a reader to them knows that they aren't there."""
+    said: list[str] = []
+    storing, (turn,) = store(tmp_path, said), (whole := trial("a")).turns
+    short = replace(turn, completion=replace(turn.completion, logprobs=turn.completion.logprobs[1:]))
+    assert not storing.store_now("train", 2, [replace(whole, turns=(short,))])
+    storing.close()
+    (warning,) = said
+    assert "aren't kept: trial a can't be stored: turn 0: logprobs are float32 [19], but must be float32 [20]" in warning
+    assert str(tmp_path) not in warning, "no folder is to blame"
 
 
 def test_writing_goes_on_beside_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +259,7 @@ def test_a_trial_that_can_not_be_written_is_said_too(tmp_path: Path) -> None:
     storing.store("train", 2, [sound])
     storing.close()
     (warning,) = said
-    assert warning.startswith("warning: the trials of train-1 aren't kept in ")
+    assert warning.startswith("warning: the trials of train-1 aren't kept: trial b can't be stored: ")
     assert "trial b can't be stored: Python int too large" in warning
     assert kept(tmp_path) == ["train-2"]
 

@@ -1,11 +1,13 @@
 """A root and a kind that only the tests of cli/ know."""
 
+import json
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from t1x.config import Component, Role, Root
 from t1x.config.requirements import Lack, NotHere
+from t1x.rollout.streams import stream
 
 
 class CliPart(Component):
@@ -38,7 +40,9 @@ class CliCart(Root):
     @classmethod
     def _fragile(cls, label: str | None) -> str | None:
         if label == "fault":
-            raise RuntimeError("a fault of ours")
+            stream(object())  # type: ignore[arg-type]  # fails in code of t1x
+        if label == "bug":
+            json.dumps(object())
         if label == "full":
             raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)\n[more]")
         if label == "absent":

@@ -19,6 +19,7 @@ from t1x.trajectory.storage_writer import TrialWriter
 HERE = str(Path(__file__).parent)
 COMMAND = str(Path(sys.executable).parent / "t1x")
 """The installed script: it doesn't put the working directory on Python's path as `python -m` does."""
+FAULT = "TypeError: Object of type object is not JSON serializable"
 CART = "import cli_toys\nCliCart.part = @CliWheel()\n"
 
 
@@ -84,12 +85,12 @@ def test_a_fault_shows_a_traceback_and_keeps_a_log(folder, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(folder))
     finished = t1x("show", "cart.gin", "--set", "CliCart.label = 'fault'")
     assert finished.returncode == 1
-    assert "RuntimeError: a fault of ours" in finished.stderr
+    assert FAULT in finished.stderr
     last = finished.stderr.splitlines()[-1]
     assert last.startswith("error: this is a fault in t1x, not in what you gave it; its log is ")
     log = Path(last.rpartition(" ")[2])
     assert log.parent == folder
-    assert "RuntimeError: a fault of ours" in log.read_text()
+    assert FAULT in log.read_text()
     assert "cart.gin" in log.read_text()
 
 
@@ -98,8 +99,31 @@ def test_a_fault_is_told_where_its_log_cannot_be_kept(folder, monkeypatch, capsy
     monkeypatch.setattr("tempfile.tempdir", None)
     assert main(["show", "cart.gin", "--set", "CliCart.label = 'fault'"]) == 1
     err = capsys.readouterr().err
-    assert "RuntimeError: a fault of ours" in err
+    assert FAULT in err
     assert "its log can't be kept" in err.splitlines()[-1]
+
+
+def test_a_bug_in_a_component_of_ones_own_is_told_in_a_line(folder, monkeypatch):
+    """The library that raised isn't to blame either; the whole traceback is kept."""
+    monkeypatch.setenv("TMPDIR", str(folder))
+    finished = t1x("show", "cart.gin", "--set", "CliCart.label = 'bug'")
+    (line,) = finished.stderr.splitlines()
+    told, _, log = line.rpartition("; its traceback is ")
+    assert (finished.returncode, finished.stdout) == (2, "")
+    number = 1 + Path(HERE, "cli_toys.py").read_text().splitlines().index("            json.dumps(object())")
+    assert told == f"error: CliCart._fragile ({HERE}/cli_toys.py:{number}) fails: {FAULT}; this isn't t1x's code"
+    assert "Traceback (most recent call last)" in Path(log).read_text()
+
+
+def test_a_mistake_of_a_component_of_ones_own_says_where(folder, capsys, monkeypatch):
+    """Where nothing of t1x tells: `float` says only what it got."""
+    Path("mine.py").write_text(
+        "from t1x.tasks.pool import Pool\nclass CliPool(Pool):\n    'Mine.'\n    def build(self):\n        return [float('many')]\n"
+    )
+    Path("mine.gin").write_text("include 'experiments/quickstart.gin'\nimport mine\nCampaign.pool = @CliPool()\n")
+    monkeypatch.syspath_prepend(folder)
+    assert main(["tasks", "export", "mine.gin", "out"]) == 2
+    assert capsys.readouterr().err == "error: could not convert string to float: 'many', in CliPool.build (mine.py:5)\n"
 
 
 def test_a_tree_that_describes_nothing_that_runs_is_refused(folder, capsys):

@@ -47,6 +47,26 @@ class FussyStitcher(TokenStitcher):
         return worker
 
 
+class ShortStitcher(TokenStitcher):
+    """Loses a log-probability."""
+
+    def build(self, tokenizer, layout):
+        worker = super().build(tokenizer, layout)
+        finish = worker.finish
+        worker.finish = lambda: [dataclasses.replace(each, logprobs=each.logprobs[1:]) for each in finish()]
+        return worker
+
+
+class WrongStitcher(TokenStitcher):
+    """Uses a field that isn't there."""
+
+    def build(self, tokenizer, layout):
+        worker = super().build(tokenizer, layout)
+        finish = worker.finish
+        worker.finish = lambda: [each.logits for each in finish()]
+        return worker
+
+
 def write(folder, sandboxes, stitcher):
     places = (f"Campaign.runs = '{with_store(folder / 'runs')}'", f"BubblewrapSandbox.root = '{sandboxes}'")
     return str(starting.write(folder, "fidelity", *CAMPAIGN, *places, f"Campaign.stitcher = @{stitcher}()"))
@@ -72,12 +92,37 @@ def test_a_token_that_its_turn_did_not_sample_stops_the_campaign(sandboxes, tmp_
     assert "4 loss positions, 0 routing rows of context and 0 cached rows aren't what was captured" in said
 
 
-def test_turns_that_cannot_be_stitched_end_a_run_with_one_message(sandboxes, tmp_path, capsys):
-    assert main(["run", write(tmp_path, sandboxes, "FussyStitcher")]) == 2
+@pytest.mark.parametrize(
+    ("stitcher", "kind", "said"),
+    [
+        ("FussyStitcher", "TokenFidelityError", r"FussyStitcher can't stitch trial train-1-\d: turn 0 has an odd prompt"),
+        (
+            "ShortStitcher",
+            "StitchingError",
+            r"ShortStitcher can't stitch trial train-1-\d: \w+\.finish returned a malformed trajectory: trajectory 0: logprobs are "
+            r"float32 \[\d+\], but must be float32 \[\d+\]",
+        ),
+    ],
+)
+def test_turns_that_cannot_be_stitched_end_a_run_with_one_message(sandboxes, tmp_path, capsys, stitcher, kind, said):
+    assert main(["run", write(tmp_path, sandboxes, stitcher)]) == 2
     told = capsys.readouterr().err.splitlines()[-1]
-    assert re.fullmatch(r"error: FussyStitcher can't stitch trial train-1-\d: turn 0 has an odd prompt", told)
+    assert re.fullmatch(f"error: {said}", told)
     (failed,) = t1x.runs(tmp_path / "runs")
-    assert failed.error == f"TokenFidelityError: {told.removeprefix('error: ')}"
+    assert failed.error == f"{kind}: {told.removeprefix('error: ')}"
+
+
+def test_a_bug_in_a_stitcher_of_ones_own_is_its_own(sandboxes, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert main(["run", write(tmp_path, sandboxes, "WrongStitcher")]) == 2
+    captured = capsys.readouterr()
+    (told,) = captured.err.splitlines()
+    assert re.fullmatch(
+        r"error: WrongStitcher\.build \(tests/e2e/test_campaign_fidelity\.py:\d+\) fails: AttributeError: 'Trajectory' object has "
+        r"no attribute 'logits'; this isn't t1x's code; its traceback is \S+\.log",
+        told,
+    )
+    assert "Mend what stopped it and run the same command with --resume" in " ".join(captured.out.split())
 
 
 def test_the_baseline_is_reported(sandboxes, tmp_path, capsys):

@@ -127,6 +127,25 @@ def test_a_script_plays_back_as_its_commands():
     assert [command for command, _ in shell.commands] == ["ls -l", "cd /tmp"]
 
 
+class Renamed(ShellHarness):
+    """One of somebody's own."""
+
+
+@pytest.mark.parametrize(
+    ("commands", "which"), [(["ls", "echo a b c d e f g h i j k"], "command 2"), ([], "done_text 'finished or so'")]
+)
+def test_a_script_says_what_its_longest_message_needs(commands, which):
+    def script(limit):
+        return Renamed(max_command_tokens=limit, done_text="finished or so").script(commands, tokenizer)
+
+    longest = max(map(len, script(100)))
+    with pytest.raises(ValueError, match=rf"^{which} is too long: Renamed\.max_command_tokens = 2, needs {longest} or more$"):
+        script(2)
+    with pytest.raises(ValueError, match=f"needs {longest} or more"):
+        script(longest - 1)
+    assert len(script(longest)) == len(commands) + 1
+
+
 def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(ValidationError, match="observation_tail"):
         ShellHarness(observation_tokens=4, observation_tail=5)

@@ -180,9 +180,23 @@ def test_demonstrations_need_no_verification():
     assert record([]) == []
 
 
-def test_a_command_that_the_harness_has_no_room_for_is_refused():
-    with pytest.raises(ValueError, match=rf"task {POOL[0].name}: command 2 of its demonstration is too long"):
-        record([["ls", "echo " + "long " * 30]])
+class Unlooked(ShellHarness):
+    """One of somebody's own, whose script doesn't look at the length."""
+
+    def script(self, commands, tokenizer):
+        return ShellHarness(max_command_tokens=200).script(commands, tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("harness", "said"),
+    [
+        (ShellHarness(), r"command 2 is too long: ShellHarness.max_command_tokens = 24, needs \d+ or more"),
+        (Unlooked(), "command 2 of its demonstration is too long: Unlooked cut it after 'echo long"),
+    ],
+)
+def test_a_command_that_the_harness_has_no_room_for_is_refused(harness, said):
+    with pytest.raises(ValueError, match=rf"task {POOL[0].name}: {said}"):
+        record([["ls", "echo " + "long " * 30]], harness=harness)
 
 
 def test_a_demonstration_that_fills_the_context_is_marked():
