@@ -257,7 +257,9 @@ def _stopped(folder: Path, outcome: Outcome, error: BaseException) -> str:
     weights = f"; the newest weights that were kept are in {outcome.checkpoint}" if outcome.checkpoint else ""
     theirs = isinstance(error, ValueError) or users_place(error) is not None
     advice = "Mend what stopped it and run the same command" if theirs else "Run the same command"
-    return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. {advice} with --resume to go on."
+    done = outcome.steps or outcome.scores or outcome.checkpoint
+    again = "again" if theirs and not done else "with --resume to go on"  # which takes no experiment that was mended
+    return f"stopped: {made}{weights}. Metrics so far: {folder / 'log.jsonl'}. {advice} {again}."
 
 
 def _finished(folder: Path, outcome: Outcome) -> str:
