@@ -1,4 +1,4 @@
-"""A run that a mistake stops before it has done anything: nothing is there to go on with, and the mistake may be the experiment's."""
+"""A run that a mistake stops before it has done anything: there is nothing to go on with, and the experiment may have to change."""
 
 from pathlib import Path
 
