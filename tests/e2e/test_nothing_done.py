@@ -10,6 +10,7 @@ from tiny import command_line
 from t1x.cli import main
 
 
+@pytest.mark.ci
 def test_it_is_to_be_run_again_without_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_folder() as sandboxes:
         arguments = command_line(with_store(tmp_path / "runs"), sandboxes, "ShellHarness.max_command_tokens = 2")
