@@ -101,7 +101,8 @@ def _nothing(run: Path, suite: str | None) -> str:
     known = suites_of(run)
     evaluated = f"; of evaluations it has {', '.join(known)}, which --suite shows" if known else ""
     if suite is None:
-        return f"{run} has kept no trials; StoredTrajectories says which are kept (every = 0: none){evaluated}"
+        why = "StoredTrajectories says which are kept (every = 0: none), and a run that stopped before its first batch has none"
+        return f"{run} has kept no trials; {why}{evaluated}"
     return f"{run} has kept no trials of a suite {suite!r}{closest(suite, known)}" + (
         f"; it has {', '.join(known)}" if known else "; StoredTrajectories says how many are kept (evaluations = 0: none)"
     )

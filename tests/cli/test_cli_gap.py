@@ -278,7 +278,7 @@ def test_a_run_without_stored_trials_says_what_else_there_is(
     for name in ("checkpoints", "config.gin", "run.json"):
         (bare / name).symlink_to(runs / "toy-1a-0" / name)
     assert main(["gap", str(bare)]) == 2
-    assert "has kept no trials; StoredTrajectories says which are kept (every = 0: none); --sample N runs new ones" in " ".join(
+    assert "a run that stopped before its first batch has none; --sample N runs new ones" in " ".join(
         capsys.readouterr().err.split()
     )
 

@@ -560,7 +560,7 @@ def test_the_untrained_policy_and_the_start_are_told_apart(evaluated: Path, caps
 def test_a_run_that_trained_nothing_says_what_it_has(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in (evaluated / "trajectories").glob("[tw]*"):
         file.unlink()
-    assert "has kept no trials; StoredTrajectories says which are kept (every = 0: none); of evaluations it has held_out, " in said(
+    assert "a run that stopped before its first batch has none; of evaluations it has held_out, " in said(
         capsys, "list", NAME, code=2
     )
 
