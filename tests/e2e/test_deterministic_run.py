@@ -70,6 +70,7 @@ def slow_down(patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(LocalLease, "exec", slow_exec)
 
 
+@pytest.mark.ci
 def test_two_runs_are_equal_to_the_bit_however_their_trials_interleave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logged, weights = run(tmp_path / "one", "Campaign.concurrency = 3")
     slow_down(monkeypatch, 1)

@@ -87,6 +87,7 @@ def assert_same_bits(sampled: list[Completion], forced: list[Completion]) -> Non
             assert getattr(mine, name) == getattr(its, name), name
 
 
+@pytest.mark.ci
 @given(st.lists(st.integers(0, 100_000), min_size=1, max_size=2, unique=True), st.sampled_from(("float32", "bfloat16")))
 @promise
 def test_forcing_what_was_sampled_gives_back_the_same_bits(seeds: list[int], dtype: Dtype) -> None:

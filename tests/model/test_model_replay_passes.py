@@ -64,6 +64,7 @@ def gradients(model: MoeTransformer) -> list[Tensor]:
     return found
 
 
+@pytest.mark.ci
 @promise
 @given(st.lists(LENGTHS, min_size=1, max_size=4), st.booleans(), st.data())
 def test_each_pass_in_flight_has_the_gradient_that_it_has_alone(batches: list[list[int]], free: bool, data: st.DataObject) -> None:

@@ -49,7 +49,7 @@ def run(tests: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
     }
     pytest = ["-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "verdict"]
-    pytest.append("--hypothesis-profile=planted")
+    pytest += ["-m", "not soak", "--hypothesis-profile=planted"]
     return subprocess.run(
         [sys.executable, "-P", *pytest, *tests], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
