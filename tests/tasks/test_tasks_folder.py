@@ -347,10 +347,12 @@ def test_folder_without_tasks(tmp_path):
 
 
 def test_a_task_is_no_pool(tmp_path):
-    with pytest.raises(ValueError, match=rf"one: this is a task; give the folder above it, {tmp_path}"):
-        FolderPool(path=minimal(tmp_path / "one")).build()
+    pool = tmp_path / "pool"
+    pool.mkdir()
+    with pytest.raises(ValueError, match=rf"one: this is a task; give the folder above it, {pool}"):
+        FolderPool(path=minimal(pool / "one")).build()
     with pytest.raises(ValueError, match="holds no task"):
-        FolderPool(path=tmp_path.parent).build()
+        FolderPool(path=tmp_path).build()
 
 
 def test_solve_script_is_readable():
